@@ -122,6 +122,12 @@ class Step:
         self.idle.append(frame)
         names = frame.native.names
         self.inputs = names("inputs")
+        self.sources: list[tuple[int | None, str]] = [
+            (int(rest), "") if kind == "input" else (None, rest)
+            for kind, _, rest in (name.partition(".") for name in self.inputs)
+        ]
+        """Of the inputs: numbers of the call's tensors, or names of weights that are not trained."""
+        self.gives_tensor = self.spec.is_leaf()
         self.outputs = [int(name.split(".")[1]) for name in names("outputs")]
         self.bound = [name.removeprefix("m.") for name in names("bound")]
         self.gradient_order = [name.removeprefix("m.").removesuffix(".gradient") for name in names("gradients")]

@@ -19,6 +19,7 @@ import torch.utils._pytree as pytree
 from ortc._errors import CompileError, Error
 from ortc.torch import _cache, _key
 from ortc.torch._export import Job, Request
+from ortc.torch._layout import Layout, walk
 from ortc.torch._report import Report
 from ortc.torch._step import Apply, Step
 
@@ -57,6 +58,7 @@ class Compiled:
         self.entries: OrderedDict[Any, _Entry] = OrderedDict()
         self.shapes: set[Any] = set()
         self.warned = False
+        self.layout: Layout | None = None
         self.noted: set[str] = set()
         self.used: dict[Any, set[int]] = {}
         self.numbers: dict[Any, tuple[list[Any], set[int]]] = {}
@@ -75,8 +77,11 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling() or torch.jit.is_tracing():
             return self._eager(args, kwargs)
-        leaves, spec = pytree.tree_flatten((args, kwargs))
-        leaves = self._lift(leaves, spec)
+        if kwargs or not all(isinstance(each, torch.Tensor) for each in args):
+            leaves, spec = pytree.tree_flatten((args, kwargs))
+            leaves = self._lift(leaves, spec)
+        else:
+            leaves, spec = list(args), None
         try:
             key = self._key(leaves, spec)
             entry = self._find(key, leaves, spec)
@@ -105,7 +110,7 @@ class Compiled:
         return result
 
     def _kind(self, leaves: list[Any], spec: Any) -> Any:
-        return str(spec), len(leaves)
+        return spec, len(leaves)
 
     def _lift(self, leaves: list[Any], spec: Any) -> list[Any]:
         """Numbers that were others in an earlier call are tensors, so that no number is a compilation."""
@@ -141,24 +146,17 @@ class Compiled:
                 parts.append(leaf)
             else:
                 raise _Eager(f"an argument is a {type(leaf).__qualname__}")
-        modes = tuple(each.training for each in module.modules())
-        frozen = tuple(each.requires_grad for each in module.parameters())
-        constants = tuple((each.data_ptr(), each._version) for each in self._constants())
-        return str(spec), tuple(parts), modes, frozen, constants
+        layout = self._layout()
+        modes = tuple([each.training for each in layout.modules])
+        trained = tuple([layout.get(name).requires_grad for name in layout.parameters])
+        constants = tuple([(each.data_ptr(), each._version) for each in map(layout.get, layout.constants)])
+        return spec, tuple(parts), modes, trained, constants
 
-    def _statistics(self) -> set[str]:
-        """Buffers that steps move."""
-        return {
-            f"{name}.{each}" if name else each
-            for name, norm in self.module.named_modules()
-            if isinstance(norm, torch.nn.modules.batchnorm._BatchNorm)
-            for each in ("running_mean", "running_var", "num_batches_tracked")
-        }
-
-    def _constants(self) -> list[torch.Tensor]:
-        """Buffers whose values are in the artifact."""
-        moving = self._statistics()
-        return [each for name, each in self.module.named_buffers() if name not in moving]
+    def _layout(self) -> Layout:
+        modules = walk(self.module, [])
+        if self.layout is None or self.layout.modules != modules:
+            self.layout = Layout(self.module, modules)
+        return self.layout
 
     def _check_module(self) -> None:
         module = self.module
@@ -249,9 +247,10 @@ class Compiled:
 
     def _request(self, leaves: list[Any], spec: Any, cotangents: list[int] | None) -> Request:
         module = self.module
-        parameters = dict(module.named_parameters())
-        statistics = self._statistics()
-        buffers = dict(module.named_buffers())
+        if spec is None:
+            spec = pytree.tree_structure((tuple(leaves), {}))
+        layout = self._layout()
+        parameters = {name: layout.get(name) for name in layout.parameters}
         call = repr(
             (
                 [(leaf.shape, leaf.dtype, leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves],
@@ -263,8 +262,8 @@ class Compiled:
         )
         digest = _key.digest(
             module,
-            [*parameters.items(), *((name, each) for name, each in buffers.items() if name in statistics)],
-            self._constants(),
+            [*parameters.items(), *((name, layout.get(name)) for name in sorted(layout.statistics))],
+            [layout.get(name) for name in layout.constants],
             call,
         )
         return Request(
@@ -285,23 +284,23 @@ class Compiled:
     def _run(self, entry: _Entry, leaves: list[Any]) -> Any:
         step = entry.step
         assert step is not None
+        layout = self._layout()
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-        module = self.module
         given = []
-        for name in step.inputs:
-            kind, _, rest = name.partition(".")
-            each = tensors[int(rest)] if kind == "input" else module.get_parameter(rest)
+        for number, name in step.sources:
+            each = layout.get(name) if number is None else tensors[number]
             given.append(each if each.is_contiguous() else each.contiguous())
-        trained = [module.get_parameter(name) for name in step.trained]
-        statistics = tuple(module.get_buffer(name) for name in step.statistics)
+        trained = [layout.get(name) for name in step.trained]
+        statistics = tuple([layout.get(name) for name in step.statistics])
         seed = int(torch.randint(2**31, ())) if step.is_random else 0
         results = Apply.apply(step, entry.note, statistics, seed, *given, *trained)
         for buffer in statistics:
             torch.autograd.graph.increment_version(buffer)
-        for each in module.modules():
-            if isinstance(each, torch.nn.modules.batchnorm._BatchNorm) and each.training:
-                if each.num_batches_tracked is not None:
-                    each.num_batches_tracked.add_(1)
+        for norm in layout.norms:
+            if norm.training and norm.num_batches_tracked is not None:
+                norm.num_batches_tracked.add_(1)
+        if step.gives_tensor:
+            return results[0]
         flat = list(step.constants)
         for place, result in zip(step.tensor_places, results, strict=True):
             flat[place] = result
