@@ -43,6 +43,42 @@ class SameNumbersTest(unittest.TestCase):
         flags = ["--lr", "0.01", "--lr-schedule", "linear:total=66"]
         self.compare(compile_digits(), flags, lr=lambda step: 0.01 * (1 - step / 66))
 
+    def test_schedules(self):
+        for spec in ("linear:total=66", "cosine:warmup=7,min=0.001", "constant:warmup=70"):
+            self.compare(compile_digits(), ["--lr", "0.01", "--lr-schedule", spec], lr=0.01, lr_schedule=spec)
+
+    def test_schedules_go_on(self):
+        """Of the tool, of a Trainer, and refused where nothing but a rate of 0 would be left."""
+        folder, spec, part, whole = compile_digits(), "cosine:warmup=4,total=40", WORK / "part.safetensors", WORK / "whole.safetensors"
+        run_tool("run", folder, "--data", TRAIN, "--steps", 40, "--lr", 0.02, "--lr-schedule", spec, "--save", whole, "--quiet")
+        run_tool("run", folder, "--data", TRAIN, "--steps", 10, "--lr", 0.02, "--lr-schedule", spec, "--save", part, "--quiet")
+        for _ in range(2):
+            trainer = ortc.Trainer(folder, TRAIN)
+            trainer.load(part)
+            trainer.fit(steps=10)
+            trainer.save(part)
+        run_tool("run", folder, "--data", TRAIN, "--steps", 10, "--load", part, "--save", part, "--quiet")
+        self.assertEqual(read_checkpoint(part)[2], read_checkpoint(whole)[2])
+        trainer.load(part)
+        with self.assertRaisesRegex(ortc.ArgumentError, "ends at step 40, and this fit begins at step 40"):
+            trainer.fit()
+        for text, spec in {"there are constant, linear, cosine": "step", "'gamma' is none of": "linear:gamma=1",
+                           "a constant rate has no total": "constant:total=3", "more than the steps of warmup": "linear:warmup=3,total=3",
+                           "invalid literal": "linear:total=x"}.items():
+            with self.assertRaisesRegex(ortc.ArgumentError, text):
+                ortc.Trainer(folder, TRAIN, lr_schedule=spec)
+        with self.assertRaisesRegex(ortc.ArgumentError, "needs a total"):
+            ortc.Trainer(folder, [make_batch()], lr_schedule="linear").fit()
+
+    def test_other_data_begin_the_next_epoch(self):
+        folder, path = compile_digits(), WORK / "other.safetensors"
+        first = ortc.Trainer(folder, TRAIN)
+        first.fit(steps=5)
+        first.save(path)
+        second = ortc.Trainer(folder, TEST)
+        second.load(path)
+        self.assertEqual((second.step, second.epoch), (5, 1))
+
     def test_both_resume_what_the_other_has_left(self):
         folder, whole = compile_digits(), WORK / "whole.safetensors"
         run_tool("run", folder, "--data", TRAIN, "--steps", 50, "--seed", 2, "--save", whole, "--quiet")

@@ -14,8 +14,9 @@ import numpy as np
 
 from ortc._artifact import Artifact
 from ortc._data import Arrays, Batch, Data, Input, open_data, order_of
-from ortc._errors import ArgumentError, NotFoundError
+from ortc._errors import ArgumentError, FormatError, NotFoundError
 from ortc._metrics import Metric, find_metrics
+from ortc._schedule import Schedule, parse_schedule
 from ortc._session import Loaded, Session
 from ortc.callbacks import Callback, Event
 
@@ -37,12 +38,16 @@ class Trainer:
         metrics: Iterable[str | tuple[str, Metric]] = (),
         callbacks: Iterable[Callback] = (),
         shuffle: bool = True,
-        seed: int = 0,
+        seed: int | None = None,
         lr: Rate | None = None,
+        lr_schedule: str | None = None,
         threads: int = 0,
         device: str = "cpu",
     ) -> None:
-        """`lr`: a rate, or a function of the number of steps done before; None is the artifact's, or the checkpoint's."""
+        """`seed`: of the shuffling; None is 0, or the checkpoint's. `lr`: a rate, or a function of the number of steps done
+        before; None is the artifact's, or the checkpoint's. `lr_schedule`: as --lr-schedule of `ortc run`."""
+        if callable(lr) and lr_schedule is not None:
+            raise ArgumentError("lr is a function and lr_schedule is given, too; give one of them")
         if isinstance(artifact, Session):
             self.session = artifact
         else:
@@ -54,8 +59,11 @@ class Trainer:
         self.metrics = find_metrics(tuple(metrics), self._loss)
         self.callbacks = list(callbacks)
         self.shuffle = shuffle
-        self.seed = seed
+        self.seed = seed or 0
+        self._has_seed = seed is not None
         self.lr = lr
+        self._schedule = parse_schedule(lr_schedule) if lr_schedule is not None else Schedule()
+        self._has_schedule = lr_schedule is not None
         self.step = 0
         """Steps done, over all fits and the checkpoint's."""
         self.epoch = 0
@@ -64,6 +72,9 @@ class Trainer:
         """What callbacks were told, in order."""
         self._accumulate = int(manifest.get("optimizer", {}).get("accumulate", 1))
         self._has_rate = "lr" in self.session.artifact.names("scalar")
+        self._base = self.session.get_scalar("lr") if self._has_rate else 0.0  # of the schedule
+        self._rate = self._base  # that was set last
+        self._end = 0  # the step after the last of this fit
         self._is_stopped = False
 
     def _list_inputs(self, step: str) -> list[Input]:
@@ -87,6 +98,7 @@ class Trainer:
         else:
             count = steps if steps is not None else epochs * self._count_slices()
             last_step, last_epoch = self.step + count, None
+        self._begin_rates(last_step)
         first = len(self.history)
         self._is_stopped = False
         self._tell("on_begin")
@@ -96,6 +108,35 @@ class Trainer:
         finally:
             self._tell("on_end")
         return self.history[first:]
+
+    def _begin_rates(self, last_step: int | None) -> None:
+        schedule = self._schedule
+        if self._has_rate:
+            self._rate = self.session.get_scalar("lr")
+        if self.lr is not None and not callable(self.lr):
+            self._base = self.lr
+        elif schedule.is_plain:
+            self._base = self._rate
+        if schedule.is_falling and last_step is None and not schedule.total:
+            raise ArgumentError(f"lr_schedule '{schedule}' needs a total: how many batches there will be is not known")
+        if schedule.is_falling and schedule.total and self.step >= schedule.total and schedule.minimum == 0:
+            raise ArgumentError(
+                f"the learning-rate schedule {schedule} ends at step {schedule.total}, and this fit begins at step "
+                f"{self.step}; give lr_schedule with a larger total, or lr for a constant rate"
+            )
+        self._end = last_step or 0
+
+    def _set_rate(self) -> None:
+        """Before a step. Without lr and a schedule, the rate is whoever's has set it."""
+        if callable(self.lr):
+            rate = self.lr(self.step)
+        elif self.lr is None and self._schedule.is_plain:
+            return
+        else:
+            rate = self._schedule.rate(self._base, self.step, self._end)
+        if rate != self._rate:
+            self.session.set_scalar("lr", rate)
+            self._rate = rate
 
     def stop(self) -> None:
         """Ends a fit after the step in progress; for callbacks."""
@@ -139,8 +180,7 @@ class Trainer:
         self._tell("on_epoch", event)
 
     def _train_batch(self, batch: Batch) -> float:
-        if self.lr is not None:
-            self.session.set_scalar("lr", self.lr(self.step) if callable(self.lr) else self.lr)
+        self._set_rate()
         started = time.perf_counter()
         if (self.step + 1) % self._accumulate:
             loss = self.session.accumulate_step(**batch)
@@ -249,8 +289,8 @@ class Trainer:
                 "epoch": self.epoch,
                 "slice": self._slice,
                 "items": data.items if data.is_batch else data.slices,
-                "lr": repr(self.session.get_scalar("lr")) if self._has_rate else "0",
-                "schedule": "constant",
+                "lr": repr(self._base if not self._schedule.is_plain else self.session.get_scalar("lr") if self._has_rate else 0.0),
+                "schedule": str(self._schedule),
             }
             metadata = {f"run.{key}": str(value) for key, value in position.items()}
         self.session.save(path, metadata)
@@ -258,10 +298,22 @@ class Trainer:
     def load(self, path: str | os.PathLike[str]) -> Loaded:
         """Goes on from a checkpoint of save or of `ortc run`: with the same data, bit for bit as without the stop."""
         loaded = self.session.load(path)
-        if "run.step" in loaded.metadata:
-            place = {key.removeprefix("run."): value for key, value in loaded.metadata.items()}
-            self.step, self.epoch, self._slice = int(place["step"]), int(place["epoch"]), int(place["slice"])
-            self.seed, self.shuffle = int(place["seed"]), place["shuffle"] == "1"
-            if isinstance(self._train, Arrays) and self._slice == self._train.slices:
-                self.epoch, self._slice = self.epoch + 1, 0
+        place = {key.removeprefix("run."): value for key, value in loaded.metadata.items() if key.startswith("run.")}
+        if not place or loaded.fresh_state:
+            return loaded
+        try:
+            self.step, self.epoch, self._slice = (int(place[key]) for key in ("step", "epoch", "slice"))
+            self.seed = self.seed if self._has_seed else int(place["seed"])
+            self.shuffle = self.shuffle and place["shuffle"] == "1"
+            if self.lr is None:
+                self._base = float(place["lr"])
+                self._schedule = self._schedule if self._has_schedule else parse_schedule(place["schedule"])
+            items = int(place["items"])
+        except (KeyError, ValueError) as error:
+            raise FormatError(f"{os.fspath(path)}: its metadata are no position of ortc run: {error}") from error
+        if isinstance(self._train, Arrays):
+            data = self._train
+            is_other = items != (data.items if data.is_batch else data.slices) or self._slice > data.slices
+            if is_other or self._slice == data.slices:  # the next epoch begins
+                self.epoch, self._slice = self.epoch + (self._slice > 0), 0
         return loaded
