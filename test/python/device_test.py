@@ -2,12 +2,14 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
+import ctypes
+import os
 import unittest
 
 import numpy as np
 import ortc
 from ortc import callbacks
-from support import TRAIN, WORK, compile_model, make_batch, read_checkpoint, read_steps, run_tool
+from support import TRAIN, WORK, OnDevice, compile_model, make_batch, read_checkpoint, read_steps, run_tool
 
 
 class DeviceTest(unittest.TestCase):
@@ -24,6 +26,32 @@ class DeviceTest(unittest.TestCase):
         trainer.save(WORK / "python.safetensors")
         self.assertEqual(read_steps(WORK / "python.jsonl"), read_steps(WORK / "tool.jsonl"))
         self.assertEqual(read_checkpoint(WORK / "python.safetensors")[2], read_checkpoint(WORK / "tool.safetensors")[2])
+
+    def test_tensors_of_the_device_are_read_in_place(self):
+        driver = ctypes.CDLL(os.environ.get("ORTC_CUDA_DRIVER", "libcuda.so.1"))
+        batch, place = make_batch(), ctypes.c_uint64()
+        size = batch["pixels"].nbytes
+
+        def put(values):
+            source = ctypes.c_void_p(values.ctypes.data)
+            self.assertEqual(driver.cuMemcpyHtoDAsync_v2(place, source, ctypes.c_size_t(size), None), 0)
+            self.assertEqual(driver.cuCtxSynchronize(), 0)
+
+        wanted = [self.session.eval_step(**batch), self.session.eval_step(batch["pixels"] * 0, batch["label"])]
+        self.assertEqual(driver.cuMemAlloc_v2(ctypes.byref(place), ctypes.c_size_t(size)), 0)
+        for way in ("DLPack", "address"):
+            put(batch["pixels"])
+            if way == "DLPack":
+                self.session.bind(pixels=OnDevice(batch["pixels"], 0, place.value), label=batch["label"])
+            else:
+                self.session.bind_address("pixels", place.value)
+            first = self.session.eval_step()
+            put(batch["pixels"] * 0)
+            self.assertEqual([first, self.session.eval_step()], wanted, way)
+        with self.assertRaisesRegex(ortc.ShapeError, "'pixels' is on cuda:1, but the session is on cuda:0"):
+            self.session.bind(pixels=OnDevice(batch["pixels"], 1, place.value))
+        self.session.bind_address("pixels", 0)
+        self.assertEqual(driver.cuMemFree_v2(place), 0)
 
     def test_parameters_are_copies(self):
         with self.assertRaises(ValueError):

@@ -2,7 +2,6 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
-import ctypes
 import gc
 import os
 import pathlib
@@ -14,33 +13,7 @@ import unittest
 
 import numpy as np
 import ortc
-from support import BUILD, WORK, compile_digits, compile_model, make_batch, read_checkpoint
-
-
-class Exported:
-    """An array that has DLPack and nothing else."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def __dlpack__(self, **options):
-        return self.array.__dlpack__(**options)
-
-    def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
-
-
-class OnDevice(Exported):
-    """An array that says it is on the second GPU of NVIDIA."""
-
-    def __dlpack__(self, **options):
-        capsule = self.array.__dlpack__()
-        get = ctypes.pythonapi.PyCapsule_GetPointer
-        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        # struct DLManagedTensor begins with a pointer to the data and the device.
-        device = ctypes.cast(get(capsule, b"dltensor") + 8, ctypes.POINTER(ctypes.c_int32))
-        device[0], device[1] = 2, 1
-        return capsule
+from support import BUILD, WORK, Exported, OnDevice, compile_digits, compile_model, make_batch, read_checkpoint
 
 
 class BitsTest(unittest.TestCase):
@@ -132,7 +105,7 @@ class InputsTest(unittest.TestCase):
 
     def test_arrays_on_a_device_are_refused(self):
         with self.assertRaisesRegex(ortc.ShapeError, "'pixels' is on cuda:1, but the session is on cpu"):
-            self.session.train_step(OnDevice(self.batch["pixels"]), self.batch["label"])
+            self.session.train_step(OnDevice(self.batch["pixels"], 1), self.batch["label"])
 
     def test_misaligned_arrays_are_refused(self):
         pixels = np.frombuffer(bytearray(64 * 64 * 4 + 1), np.float32, offset=1).reshape(64, 64)

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 import atexit
+import ctypes
 import functools
 import json
 import os
@@ -66,3 +67,37 @@ def read_steps(path):
         for event in events
         if event.get("event", "eval") == "eval"
     ]
+
+
+class Exported:
+    """An array that has DLPack and nothing else."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class OnDevice(Exported):
+    """Of the type and shape of an array, on a GPU of NVIDIA: at `address` where that is given."""
+
+    def __init__(self, array, device, address=None):
+        super().__init__(array)
+        self.device = device
+        self.address = address
+
+    def __dlpack__(self, **options):
+        capsule = self.array.__dlpack__()
+        get = ctypes.pythonapi.PyCapsule_GetPointer
+        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        # struct DLManagedTensor begins with a pointer to the data, and the device.
+        tensor = get(capsule, b"dltensor")
+        if self.address is not None:
+            ctypes.cast(tensor, ctypes.POINTER(ctypes.c_uint64))[0] = self.address
+        place = ctypes.cast(tensor + 8, ctypes.POINTER(ctypes.c_int32))
+        place[0], place[1] = 2, self.device
+        return capsule
