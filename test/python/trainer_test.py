@@ -8,6 +8,7 @@ import unittest
 import numpy as np
 import ortc
 from ortc import callbacks
+from ortc._metrics import accuracy
 from support import SOURCE, TEST, TRAIN, WORK, compile_digits, compile_model, make_batch, read_checkpoint, read_steps, run_tool
 
 
@@ -73,11 +74,12 @@ class SameNumbersTest(unittest.TestCase):
     def test_other_data_begin_the_next_epoch(self):
         folder, path = compile_digits(), WORK / "other.safetensors"
         first = ortc.Trainer(folder, TRAIN)
-        first.fit(steps=5)
+        first.fit(steps=3)
         first.save(path)
-        second = ortc.Trainer(folder, TEST)
-        second.load(path)
-        self.assertEqual((second.step, second.epoch), (5, 1))
+        for data, place in ((TEST, (3, 1, 0)), (TRAIN, (3, 0, 3))):
+            second = ortc.Trainer(folder, data)
+            second.load(path)
+            self.assertEqual((second.step, second.epoch, second._slice), place)
 
     def test_both_resume_what_the_other_has_left(self):
         folder, whole = compile_digits(), WORK / "whole.safetensors"
@@ -216,6 +218,30 @@ class CallbacksTest(unittest.TestCase):
             recipe = json.loads((SOURCE / "test/zoo/autoencoder-conv/recipe.json").read_text())
             data = load_arrays(SOURCE / "test/zoo/autoencoder-conv/data.npz")
             ortc.Trainer(compile_model("autoencoder-conv", *recipe["flags"]), data, metrics=["accuracy"])
+
+    def test_accuracy(self):
+        """Ties go to the lower class, ignored labels do not count, predictions with a NaN are wrong."""
+        logits = np.array([[1, 2, 0], [3, 3, 0], [3, 3, 0], [0, np.nan, 9], [0, 0, 1], [5, 0, 0]], np.float32)
+        label = np.array([1, 0, 1, 2, -100, 2])
+        measure = accuracy({"axis": 1, "output": "y", "ignore_index": -100})
+        self.assertEqual(measure({"y": logits}, {"label": label}), (2, 5))
+        self.assertEqual(measure({"y": logits}, {"label": label[:2]}), (2, 2))
+        wide = logits.T.reshape(1, 3, 2, 3)  # classes on axis 1, and a place for each of 2 x 3
+        self.assertEqual(measure({"y": wide}, {"label": label.reshape(1, 2, 3)}), (2, 5))
+        chances = np.eye(3, dtype=np.float32)[[1, 0, 1, 2, 2, 2]]
+        self.assertEqual(accuracy({"axis": 1, "output": "y"})({"y": logits}, {"label": chances}), (3, 6))
+
+    def test_a_loss_that_is_not_finite_is_no_improvement(self):
+        stopping = callbacks.EarlyStopping(patience=2)
+        trainer = ortc.Trainer(compile_digits(), TRAIN)
+        stops = []
+        for loss in (float("nan"), 3.0, float("nan"), 2.5, float("nan"), 2.5):
+            trainer._is_stopped = False
+            stopping.on_eval(trainer, {"eval_loss": loss})
+            stops.append(trainer._is_stopped)
+        self.assertEqual(stops, [False] * 5 + [True])
+        with self.assertRaisesRegex(ortc.ArgumentError, "has no 'accuracy'; it has eval_loss"):
+            callbacks.EarlyStopping("accuracy").on_eval(trainer, {"eval_loss": 1.0})
 
     def test_tensorboard(self):
         try:
