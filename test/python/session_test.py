@@ -234,6 +234,8 @@ class TensorsTest(unittest.TestCase):
         session = ortc.Session(compile_digits("--parameters", "bf16:stochastic"))
         bits = session.parameters["0.weight"]
         if bits.dtype != np.uint16:  # ml_dtypes is installed
+            session.parameters["2.weight"] = session.read("2.weight") * 2
+            np.testing.assert_array_equal(session.parameters["2.weight"], 2 * ortc.Session(session.artifact).read("2.weight"))
             bits = bits.view(np.uint16)
         values = (bits.astype(np.uint32) << 16).view(np.float32)
         exact = ortc.Session(compile_digits()).read("0.weight")
