@@ -23,7 +23,7 @@ import torch.utils._pytree as pytree
 
 from ortc._compile import run_compiler
 from ortc._errors import CompileError
-from ortc.torch import _cache
+from ortc.torch import _cache, _symbolics
 
 
 @dataclass
@@ -54,6 +54,14 @@ class _Static(torch.overrides.TorchFunctionMode):
         *(getattr(torch.Tensor, name) for name in ("__bool__", "__int__", "__float__", "__index__", "item", "tolist")),
         *(getattr(torch.Tensor, name) for name in ("numpy", "nonzero", "unique", "__contains__")),
     }
+
+    def __enter__(self) -> Any:
+        self.is_tracing, torch.jit.is_tracing = torch.jit.is_tracing, lambda: True  # libraries take the way of an export
+        return super().__enter__()
+
+    def __exit__(self, *arguments: Any) -> None:
+        torch.jit.is_tracing = self.is_tracing
+        super().__exit__(*arguments)
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function in self.TAKES:
@@ -127,11 +135,12 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
             output_names=[f"output.{i}" for i in range(len(results))],
             training=torch.onnx.TrainingMode.PRESERVE,
             do_constant_folding=False,
-            opset_version=17,
+            opset_version=_symbolics.OPSET,
             dynamo=False,
         )
-    if not all(leaf is None or isinstance(leaf, (bool, int, float, str)) for leaf in flat.constants):
-        raise CompileError("an output is neither a tensor nor a plain value")
+    for leaf in flat.constants:
+        if not (leaf is None or isinstance(leaf, (bool, int, float, str))):
+            raise CompileError(f"an output is a {type(leaf).__qualname__}, neither a tensor nor a plain value")
     trained = {name: parameters[name] for name in request.trained if name not in inputs}
     return {
         "reached": _reached(results, trained),
@@ -201,6 +210,7 @@ def _work(request: Request, folder: Path) -> None:
         log = os.open(folder / "log.txt", os.O_WRONLY | os.O_CREAT, 0o600)
         os.dup2(log, 1)
         os.dup2(log, 2)
+        _symbolics.register()
         with torch.random.fork_rng():
             _compile(request, folder)
         (folder / "log.txt").unlink()

@@ -1,0 +1,47 @@
+"""Operators of PyTorch that its exporter to ONNX has no rule for.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+OPSET = 17
+
+
+def _diff(g: Any, x: Any, n: Any, dim: Any, prepend: Any = None, append: Any = None) -> Any:
+    """torch.diff: differences of neighbours along an axis, n times."""
+    from torch.onnx import symbolic_helper as helper
+
+    axis, times = helper._get_const(dim, "i", "dim"), helper._get_const(n, "i", "n")
+    parts = [each for each in (prepend, x, append) if each is not None and not helper._is_none(each)]
+    if len(parts) > 1:
+        x = g.op("Concat", *parts, axis_i=axis)
+    for _ in range(times):
+        later = helper._slice_helper(g, x, axes=[axis], starts=[1], ends=[2**63 - 1])
+        earlier = helper._slice_helper(g, x, axes=[axis], starts=[0], ends=[-1])
+        x = g.op("Sub", later, earlier)
+    return x
+
+
+def _cumsum(g: Any, x: Any, dim: Any, dtype: Any = None) -> Any:
+    """torch.cumsum: integers and truth values are summed as int64, which ONNX does not do by itself."""
+    from torch.onnx import JitScalarType
+    from torch.onnx import symbolic_helper as helper
+
+    axis = g.op("Constant", value_t=torch.tensor(helper._get_const(dim, "i", "dim")))
+    wanted = None if dtype is None or helper._is_none(dtype) else helper._get_const(dtype, "i", "dtype")
+    if wanted is not None:
+        x = g.op("Cast", x, to_i=JitScalarType(wanted).onnx_type())
+    elif not helper._is_fp(x):
+        x = g.op("Cast", x, to_i=JitScalarType.INT64.onnx_type())
+    return g.op("CumSum", x, axis)
+
+
+def register() -> None:
+    """In the process that exports."""
+    torch.onnx.register_custom_op_symbolic("aten::diff", _diff, OPSET)
+    torch.onnx.register_custom_op_symbolic("aten::cumsum", _cumsum, OPSET)
