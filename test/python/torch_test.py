@@ -11,7 +11,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
+import pathlib
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -509,6 +511,17 @@ class TorchTest(unittest.TestCase):
         for other in results[1:]:
             for a, b in zip(results[0], other, strict=True):
                 self.assertTrue(torch.equal(a, b))
+
+
+class PageTest(unittest.TestCase):
+    def test_blocks_run(self) -> None:
+        path = pathlib.Path(__file__).parents[2] / "docs/torch.md"
+        text = path.read_text()
+        names: dict[str, Any] = {}
+        for block in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
+            self.assertEqual(block[1], "python", "a block that no test runs")
+            exec(compile("\n" * text[: block.start(2)].count("\n") + block[2], str(path), "exec"), names)
+        self.assertLess(float(F.cross_entropy(names["model"](names["pixels"]), names["label"])), 1.0)
 
 
 class CacheTest(unittest.TestCase):
