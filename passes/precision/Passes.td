@@ -45,10 +45,8 @@ def SinkWideningPass : Pass<"ortc-sink-widening", "::mlir::func::FuncOp"> {
   let summary = "move narrow tensors, not what they are extended to";
   let description = [{
     Before: any program. After: no transpose, reshape, broadcast or slice reads an `arith.extf` of f16 or bf16, or
-    floating-point
-    numbers made of integers of 8 or 16 bits; the conversion stands behind it. Products then read views of narrow
-    tensors, and copies
-    move fewer bytes.
+    floating-point numbers made of integers of 8 or 16 bits; the conversion stands behind it. Products then read views
+    of narrow tensors, and copies move fewer bytes.
 
     ```mlir
     %a = arith.extf %x : tensor<8x4xbf16> to tensor<8x4xf32>
@@ -64,11 +62,10 @@ def SinkWideningPass : Pass<"ortc-sink-widening", "::mlir::func::FuncOp"> {
 def CentreIntegersPass : Pass<"ortc-centre-integers", "::mlir::func::FuncOp"> {
   let summary = "subtract zero points before integers become floating point";
   let description = [{
-    Before: any program. After: no constant that is one whole number is subtracted from f32 numbers made of 8-bit
-    integers; it is
-    subtracted from the integers, whose type then holds every difference: 8 bits where that is enough, or 16. All of it
-    is exact. A kernel
-    can store these integers, and the next one, a product or convolution, extends them where it loads them.
+    Before: any program. After: no constant that is one number of the integers' range is subtracted from f32 numbers
+    made of 8-bit integers; it is subtracted from the integers, whose type then holds every difference: 8 bits where
+    that is enough, or 16. All of it is exact. A kernel can store these integers, and the next one, a product or
+    convolution, extends them where it loads them.
 
     ```mlir
     %x = arith.sitofp %q : tensor<8xi8> to tensor<8xf32>

@@ -129,7 +129,7 @@ protected:
               floats += double(value) * weight * scales[k];
             }
         float factor = kInScale * scales[k] / kOutScale;
-        double rounded = std::nearbyint(double(integers) * factor) + kOutZero;
+        double rounded = std::nearbyint(float(integers) * factor) + kOutZero;
         sum += isInteger ? (std::clamp(rounded, 0.0, 255.0) - kOutZero) * kOutScale : floats;
       }
     return sum / (kSize * kSize);

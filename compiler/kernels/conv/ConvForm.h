@@ -27,8 +27,8 @@ struct ConvForm {
   mlir::Operation *op = nullptr;
   /// Those of the operation, then those of the epilogue; without epilogue operand 2 is the result.
   llvm::SmallVector<ConvOperand> operands;
-  /// Types of the operation's operands that are extended to f32 (`Widening`), null of others. f16 and bf16 are stored
-  /// as i16.
+  /// Types of the operation's operands that are extended to f32 (`Widening`), null of others. f16 and bf16 are
+  /// stored as i16.
   std::array<mlir::Type, 2> narrow;
   std::shared_ptr<FusedEpilogue> epilogue;
 

@@ -206,9 +206,19 @@ LogicalResult dynamicQuantizeLinear(Node &n) {
 // Products of integers
 //===----------------------------------------------------------------------===//
 
-/// A floating-point type in which sums of `terms` products of centred 8-bit integers are exact.
-static Type exactType(TensorBuilder &b, int64_t terms) {
-  return terms <= (int64_t(1) << 24) / (255 * 255) ? Type(b.getF32Type()) : Type(b.getF64Type());
+/// A floating-point type in which sums of `terms` products of centred 8-bit integers, and `more`, are exact.
+static Type exactType(TensorBuilder &b, int64_t terms, int64_t more = 0) {
+  constexpr int64_t most = int64_t(1) << 24, product = 255 * 255;
+  return more <= most && terms <= (most - more) / product ? Type(b.getF32Type()) : Type(b.getF64Type());
+}
+
+/// The largest magnitude of operand i, of int32.
+static int64_t largest(Node &n, unsigned i) {
+  const HostTensor *values = n.constant(i);
+  int64_t magnitude = values ? 0 : int64_t(1) << 31;
+  for (int64_t k = 0; values && k < values->size(); ++k)
+    magnitude = std::max(magnitude, std::abs(values->getInt(k)));
+  return magnitude;
 }
 
 /// Operand i under `shape`: a scalar, a vector along `axis`, or anything that broadcasts.
@@ -251,22 +261,24 @@ static Value integerMatMul(Node &n, unsigned a, unsigned aZero, unsigned c, unsi
   return multiply(n, lhs, rhs);
 }
 
-/// The convolution of operands `x` and `w`, exact, in a floating-point type: f64 with a bias, which is added behind it.
-static Value integerConv(Node &n, unsigned x, unsigned xZero, unsigned w, unsigned wZero, Value bias) {
+/// The convolution of operands `x` and `w`, exact, in a floating-point type; operand `bias`, if there is one, is added
+/// behind it, in a wider type where that is needed.
+static Value integerConv(Node &n, unsigned x, unsigned xZero, unsigned w, unsigned wZero, unsigned bias) {
   Value input, filter;
-  Type type = exactType(n.b, elementCount(n.shape(w).drop_front(n.rank(w) ? 1 : 0)));
+  int64_t terms = elementCount(n.shape(w).drop_front(n.rank(w) ? 1 : 0));
+  Type type = exactType(n.b, terms);
   if (failed(centre(n, x, xZero, -1, type, input)) || failed(centre(n, w, wZero, 0, type, filter)))
     return {};
   Value y = convolve(n, input, filter, Value());
-  if (!y || !bias)
+  if (!y || !n.has(bias))
     return y;
-  Ints shape = TensorBuilder::shapeOf(y), given = TensorBuilder::shapeOf(bias);
+  Ints shape = TensorBuilder::shapeOf(y), given = n.shape(bias);
   if (given.size() != 1 || given[0] != shape[1]) {
     (void)n.refuse("a bias of shape " + shapeText(given) + " for " + Twine(shape[1]) + " filters");
     return {};
   }
-  Type wide = n.b.getF64Type();
-  return n.b.add(n.b.cast(y, wide), n.b.broadcast(n.b.cast(bias, wide), shape, {1}));
+  Type wide = exactType(n.b, terms, largest(n, bias));
+  return n.b.add(n.b.cast(y, wide), n.b.broadcast(n.b.cast(n[bias], wide), shape, {1}));
 }
 
 /// As int32, with wrapping where it overflows.
@@ -278,7 +290,7 @@ LogicalResult matMulInteger(Node &n) {
 }
 
 LogicalResult convInteger(Node &n) {
-  Value y = integerConv(n, 0, 2, 1, 3, {});
+  Value y = integerConv(n, 0, 2, 1, 3, /*bias=*/4);
   return y ? n.yieldAs(toInt32(n.b, y), false) : failure();
 }
 
@@ -289,13 +301,14 @@ static Value asVector(Node &n, unsigned i, int64_t axis, int64_t only, int64_t s
   return axis == only && n.rank(i) == 1 && n.shape(i)[0] == size ? n[i] : Value();
 }
 
-/// The exact product `y` times xScale wScale / yScale, quantised; vectors of scales run along an axis of y.
+/// The exact product `y` times xScale wScale / yScale, quantised; vectors of scales run along an axis of y. In f32
+/// behind the product, with the roundings of onnxruntime: its codes are ours, and processors without f64 need none.
 static LogicalResult requantize(Node &n, Value y, std::pair<unsigned, int64_t> xScale,
                                 std::pair<unsigned, int64_t> wScale, std::pair<unsigned, int64_t> yScale,
                                 unsigned yZero) {
   TensorBuilder &b = n.b;
   Shape shape(TensorBuilder::shapeOf(y));
-  Type wide = b.getF64Type();
+  Type type = b.getF32Type();
   Value scales[3], factor;
   for (auto [slot, operand] :
        llvm::zip_equal(scales, SmallVector<std::pair<unsigned, int64_t>>{xScale, wScale, yScale})) {
@@ -310,22 +323,22 @@ static LogicalResult requantize(Node &n, Value y, std::pair<unsigned, int64_t> x
           w = asVector(n, wScale.first, wScale.second, axis, shape[axis]),
           into = asVector(n, yScale.first, yScale.second, axis, shape[axis]);
     if (x && w && into)
-      factor = b.broadcast(b.cast(b.div(b.mul(x, w), into), wide), shape, {axis});
+      factor = b.broadcast(b.cast(b.div(b.mul(x, w), into), type), shape, {axis});
   }
   if (!factor) {
     for (auto [slot, operand] :
          llvm::zip_equal(scales, SmallVector<std::pair<unsigned, int64_t>>{xScale, wScale, yScale}))
       if (failed(along(n, operand.first, shape, operand.second, slot)))
         return failure();
-    factor = b.cast(b.div(b.mul(scales[0], scales[1]), scales[2]), wide);
+    factor = b.cast(b.div(b.mul(scales[0], scales[1]), scales[2]), type);
   }
   if (n.isFloat(yZero) || n.element(yZero).getIntOrFloatBitWidth() != 8)
     return n.refuse("its result is not of 8-bit integers");
   ElementType to = n.typeOf(yZero);
-  Value zeroPoint = b.cast(n[yZero], wide, to.isUnsigned);
+  Value zeroPoint = b.cast(n[yZero], type, to.isUnsigned);
   if (failed(along(n, yZero, shape, yScale.second, zeroPoint)))
     return failure();
-  Value result = quantize(b, b.mul(b.cast(y, wide), factor), zeroPoint, to);
+  Value result = quantize(b, b.mul(b.cast(y, type), factor), zeroPoint, to);
   return n.yieldAs(result, to.isUnsigned, to.lowBits);
 }
 
@@ -340,7 +353,7 @@ LogicalResult qLinearMatMul(Node &n) {
 LogicalResult qLinearConv(Node &n) {
   if (n.has(8) && !n.element(8).isInteger(32))
     return n.refuse("its bias is not of int32");
-  Value y = integerConv(n, 0, 2, 3, 5, n[8]);
+  Value y = integerConv(n, 0, 2, 3, 5, 8);
   if (!y)
     return failure();
   return requantize(n, y, {1, -1}, {4, 1}, {6, -1}, 7);

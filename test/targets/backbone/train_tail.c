@@ -3,9 +3,8 @@
  *
  * command line: NAME SOUNDS LABELS STEPS PARAMETERS
  * Files have the slices of an input one after the other. Losses go to the console as 8 hexadecimal digits of a float,
- * the bytes of the
- * stack behind "stack ", and the persistent region to PARAMETERS. What lies between the program's memory and its stack
- * is painted first. */
+ * the bytes of the stack behind "stack ", and the persistent region to PARAMETERS. What lies between the program's
+ * memory and its stack is painted first. */
 #include "board.h"
 #include "model.h"
 #include "runtime/freestanding/string.h"
@@ -57,8 +56,7 @@ static __attribute__((noinline)) uint32_t openFiles(int32_t *sounds, int32_t *la
 int main(void) {
   int32_t sounds, labels, parameters;
   uint32_t steps = openFiles(&sounds, &labels, &parameters);
-  uint8_t *end = (uint8_t *)__builtin_frame_address(0) - OWN; /* below it nothing is in use but for a part of this
-  frame */
+  uint8_t *end = (uint8_t *)__builtin_frame_address(0) - OWN; /* behind this frame */
   for (uint8_t *at = board_heap; at < end; at++)
     *(volatile uint8_t *)at = PAINT;
   memcpy(persistent, model_initial, MODEL_INITIAL_BYTES);
