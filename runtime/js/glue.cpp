@@ -11,7 +11,7 @@ static_assert(sizeof(ortc_message) == 256 && offsetof(ortc_program_info, archite
               offsetof(ortc_program_info, code_bytes) == 40 && offsetof(ortc_program_info, digest) == 72 &&
               sizeof(ortc_program_info) == 136);
 static_assert(offsetof(ortc_tensor_info, name) == 8 && offsetof(ortc_tensor_info, role) == 12 &&
-              offsetof(ortc_tensor_info, bytes) == 32 && sizeof(ortc_tensor_info) == 104);
+              offsetof(ortc_tensor_info, bytes) == 32 && sizeof(ortc_tensor_info) == 168);
 static_assert(offsetof(ortc_entry_info, role) == 4 && offsetof(ortc_entry_info, value_count) == 16 &&
               offsetof(ortc_entry_info, name) == 40 && sizeof(ortc_entry_info) == 48);
 static_assert(sizeof(ortc_file_header) == 120 && sizeof(ortc_file_section) == 80 &&

@@ -9,7 +9,7 @@ const ABI = 1; // ORTC_ABI_VERSION
 const PARTS = 8; // of large checkpoints, which are copied out of a program's memory one by one
 const SECTION_CODE = 8, WASM32 = 5; // enum ortc_section_kind, ortc_architecture
 const FEATURES = 32; // offset in ortc_file_section
-const SIZES = { message: 256, programInfo: 136, tensorInfo: 104, entryInfo: 48, options: 44, part: 16 };
+const SIZES = { message: 256, programInfo: 136, tensorInfo: 168, entryInfo: 48, options: 44, part: 16 };
 const STATUS = ["ok", "argument", "format", "version", "target", "hash", "memory", "io", "not found", "shape", "range",
   "not finite", "state", "internal"];
 
