@@ -247,6 +247,7 @@ class TorchTest(unittest.TestCase):
             (ConvNorm(), (torch.randn(4, 2, 7, 7),)),
             (Tied(), (torch.randint(11, (3, 4)),)),
             (Lstm(), (torch.randn(2, 6, 3),)),
+            (nn.Embedding(7, 4, padding_idx=2), (torch.tensor([[1, 2, 2], [3, 6, 2]]),)),
             (Attention(), (torch.randn(2, 5, 8),)),
             (Two(), (torch.randn(5, 4),)),
             (Masked(), (torch.randn(5, 4),)),
@@ -513,11 +514,55 @@ class TorchTest(unittest.TestCase):
                 self.assertTrue(torch.equal(a, b))
 
 
+class TrainerTest(unittest.TestCase):
+    """The fused step, against PyTorch's optimizers."""
+
+    def test_optimizers(self) -> None:
+        kinds = [
+            lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3, nesterov=True),
+            lambda p: torch.optim.Adam(p, lr=1e-2, betas=(0.8, 0.99), eps=1e-6),
+            lambda p: torch.optim.AdamW(p, lr=1e-2, weight_decay=0.1),
+        ]
+        for make in kinds:
+            torch.manual_seed(0)
+            model = ConvNorm()
+            eager = copy.deepcopy(model)
+            mine, other = make(model.parameters()), make(eager.parameters())
+            schedules = [torch.optim.lr_scheduler.StepLR(each, 2, 0.5) for each in (mine, other)]
+            trainer = ortc.torch.Trainer(model, F.cross_entropy, mine)
+            x, y = torch.randn(4, 2, 7, 7), torch.randint(3, (4,))
+            for rows in (4, 4, 3, 4, 3):  # of each number of rows there is one artifact
+                loss = trainer.step(x[:rows], y[:rows])
+                other.zero_grad()
+                wanted = F.cross_entropy(eager(x[:rows]), y[:rows])
+                wanted.backward()
+                other.step()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # the compiled optimizer has not stepped
+                    for schedule in schedules:
+                        schedule.step()
+                self.assertAlmostEqual(loss, wanted.item(), places=5)
+            for (name, got), expected in zip(model.state_dict().items(), eager.state_dict().values(), strict=True):
+                self.assertLessEqual(distance(expected.float(), got.float()), 1e-4, f"{name} of {type(mine).__name__}")
+
+    def test_what_is_refused(self) -> None:
+        model = Mlp()
+        for optimizer, text in (
+            (torch.optim.Adagrad(model.parameters()), "Adagrad is not compiled"),
+            (torch.optim.Adam(model.parameters(), amsgrad=True), "amsgrad"),
+            (torch.optim.SGD([{"params": [p]} for p in model.parameters()], lr=0.1), "several groups"),
+        ):
+            with self.assertRaisesRegex(ortc.CompileError, text):
+                ortc.torch.Trainer(model, F.cross_entropy, optimizer)
+
+
 class PageTest(unittest.TestCase):
     def test_blocks_run(self) -> None:
         path = pathlib.Path(__file__).parents[2] / "docs/torch.md"
         text = path.read_text()
         names: dict[str, Any] = {}
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(cache.name)
         for block in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
             self.assertEqual(block[1], "python", "a block that no test runs")
             exec(compile("\n" * text[: block.start(2)].count("\n") + block[2], str(path), "exec"), names)

@@ -45,6 +45,10 @@ class Request:
     threads: int
     flags: list[str]
     digest: str
+    padding: dict[str, int]
+    """Rows of embeddings whose gradients are left out behind the step."""
+    fused: bool = False
+    """A training step of the only output, which is the loss, with parameters in the session."""
 
 
 class _Static(torch.overrides.TorchFunctionMode):
@@ -150,6 +154,7 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
         "tensors": flat.tensors,
         "constants": flat.constants,
         "spec": pytree.treespec_dumps(flat.spec),
+        "padding": request.padding,
     }
 
 
@@ -178,19 +183,23 @@ def _compile(request: Request, folder: Path) -> None:
                 if leaf.requires_grad:
                     flags += ["--input-gradients", f"input.{number}"]
                 number += 1
+        if request.fused:
+            flags = ["--loss", "output:output.0"]
+        else:
+            flags += ["--bind", "parameters,gradients"]
         trained = [name for name in request.trained if name not in inputs]
         (folder / "trained.txt").write_text("".join(f"m.{name}\n" for name in trained))
         run_compiler(
             [
                 *("train", str(folder / "model.onnx"), "--output", str(folder / "artifact")),
-                *("--train", f"@{folder / 'trained.txt'}", "--bind", "parameters,gradients", "--no-weights", "--quiet"),
+                *("--train", f"@{folder / 'trained.txt'}", "--no-weights", "--quiet"),
                 *("--batch-norm", "as-exported:unbiased=1", "--target", "native"),
                 *("--max-workers", str(request.threads), *flags, *request.flags),
             ]
         )
         manifest = json.loads((folder / "artifact" / "manifest.json").read_text())
         baked = {each["name"].removeprefix("m.") for each in manifest["frozen"]}
-        stale = [name for name in trained if name in baked]
+        stale = [] if request.fused else [name for name in trained if name in baked]
         if not stale:
             break
         inputs += stale  # no gradient reaches them, but others may change them: they must not be constants
@@ -210,7 +219,7 @@ def _work(request: Request, folder: Path) -> None:
         log = os.open(folder / "log.txt", os.O_WRONLY | os.O_CREAT, 0o600)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        _symbolics.register()
+        _symbolics.register(bool(request.padding))
         with torch.random.fork_rng():
             _compile(request, folder)
         (folder / "log.txt").unlink()

@@ -34,9 +34,13 @@ class Layout:
         self.statistics: set[str] = set()
         self.constants: list[str] = []
         """Buffers whose values are in artifacts."""
+        self.padding: dict[str, int] = {}
+        """Weights of embeddings of which a row has no gradient."""
         seen: set[int] = set()
         for path, each in module.named_modules(remove_duplicate=False):
             prefix = path + "." if path else ""
+            if isinstance(each, torch.nn.Embedding) and each.padding_idx is not None:
+                self.padding[prefix + "weight"] = each.padding_idx
             for key, parameter in each._parameters.items():
                 self.slots[prefix + key] = (each._parameters, key)
                 if parameter is not None and id(parameter) not in seen:
@@ -48,6 +52,27 @@ class Layout:
                     self.statistics.add(prefix + key)
                 elif buffer is not None:
                     self.constants.append(prefix + key)
+
+    def refusal(self) -> str:
+        """What of the module has other numbers, or other gradients, when it is exported; empty where nothing has."""
+        owners: dict[int, int] = {}
+        for tensors, key in self.slots.values():
+            owners[id(tensors[key])] = owners.get(id(tensors[key]), 0) + 1
+        for name in self.padding:
+            if owners[id(self.get(name))] > 1:
+                return f"'{name}' is shared, and its embedding has a padding row"
+        for each in self.modules:
+            kind = type(each).__name__
+            if isinstance(each, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
+                if each.max_norm is not None or each.scale_grad_by_freq or each.sparse:
+                    return f"a {kind} has max_norm, scale_grad_by_freq or sparse"
+            if isinstance(each, torch.nn.EmbeddingBag) and each.padding_idx is not None:
+                return f"a {kind} has a padding row"
+            if isinstance(each, _BatchNorm) and each.training and each.momentum is None and each.track_running_stats:
+                return f"a {kind} averages over all steps (momentum=None)"
+            if isinstance(each, torch.nn.SyncBatchNorm):
+                return f"a {kind} exchanges statistics with other processes"
+        return ""
 
     def get(self, name: str) -> torch.Tensor:
         tensors, key = self.slots[name]

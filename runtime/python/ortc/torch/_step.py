@@ -109,6 +109,7 @@ class Step:
         self.dtypes = [getattr(torch, name) for name in meta["dtypes"]]
         self.cotangents: list[int] = meta["cotangents"]
         self.fixed = [i for i in range(len(self.shapes)) if i not in meta["differentiable"]]
+        self.padding: dict[str, int] = meta["padding"]
         self.reached = [frozenset(names) for names in meta["reached"]]
         """By output: the parameters that have a gradient when it has one."""
         self.artifact = Artifact(folder / "artifact")
@@ -239,6 +240,9 @@ class Apply(torch.autograd.Function):
                 given.append(None)
                 continue
             shape, strides, offset = step.gradient_places[name]
-            given.append(torch.as_strided(flat, shape, strides, first + offset))
+            gradient = torch.as_strided(flat, shape, strides, first + offset)
+            if name in step.padding:
+                gradient[step.padding[name]].zero_()
+            given.append(gradient)
         ctx.lease.end()
         return (None, None, None, None, *given)

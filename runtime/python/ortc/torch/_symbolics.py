@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from ortc._errors import CompileError
+
 OPSET = 17
 
 
@@ -41,7 +43,20 @@ def _cumsum(g: Any, x: Any, dim: Any, dtype: Any = None) -> Any:
     return g.op("CumSum", x, axis)
 
 
-def register() -> None:
-    """In the process that exports."""
+def _embedding(g: Any, weight: Any, indices: Any, padding: Any, by_frequency: Any, sparse: Any) -> Any:
+    """torch.nn.functional.embedding, whose padding row ONNX cannot say."""
+    from torch.onnx import symbolic_helper as helper
+
+    if helper._get_const(padding, "i", "padding_idx") >= 0:
+        raise CompileError("an embedding has a padding row and is no module, so that its gradient would not be left out")
+    if helper._get_const(by_frequency, "i", "scale_grad_by_freq"):
+        raise CompileError("an embedding has scale_grad_by_freq")
+    return g.op("Gather", weight, indices)
+
+
+def register(has_padding: bool) -> None:
+    """In the process that exports. `has_padding`: modules have padding rows, which are taken care of."""
+    if not has_padding:
+        torch.onnx.register_custom_op_symbolic("aten::embedding", _embedding, OPSET)
     torch.onnx.register_custom_op_symbolic("aten::diff", _diff, OPSET)
     torch.onnx.register_custom_op_symbolic("aten::cumsum", _cumsum, OPSET)

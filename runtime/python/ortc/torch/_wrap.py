@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 import types
 import warnings
@@ -63,6 +64,11 @@ class Compiled:
         self.used: dict[Any, set[int]] = {}
         self.numbers: dict[Any, tuple[list[Any], set[int]]] = {}
         """Of calls of one kind: the arguments of the first, and which of them have changed since."""
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """That of the module's own forward: trainers ask what it takes."""
+        return inspect.signature(types.MethodType(type(self.module).forward, self.module))
 
     # ---- A copy is of the copied module, and compiles by itself.
 
@@ -166,11 +172,8 @@ class Compiled:
         for name, each in module.named_modules():
             if each is not module and (each._forward_hooks or each._forward_pre_hooks or each._backward_hooks):
                 raise _Eager(f"module '{name}' has hooks")
-            if isinstance(each, torch.nn.modules.batchnorm._BatchNorm) and each.training:
-                if each.momentum is None:
-                    raise _Eager(f"'{name}' averages over all steps (momentum=None)")
-            if isinstance(each, torch.nn.SyncBatchNorm):
-                raise _Eager(f"'{name}' exchanges statistics with other processes")
+        if refusal := self._layout().refusal():
+            raise _Eager(refusal)
 
     def _find(self, key: Any, leaves: list[Any], spec: Any) -> _Entry:
         entry = self.entries.get(key)
@@ -277,6 +280,7 @@ class Compiled:
             threads=self.options["threads"],
             flags=self.options["flags"],
             digest=digest,
+            padding=layout.padding,
         )
 
     # ---- Running.
