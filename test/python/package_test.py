@@ -55,7 +55,7 @@ class PackageTest(unittest.TestCase):
     def test_types(self):
         if run_python("-c", "import mypy").returncode:
             self.skipTest("there is no mypy in build/venv (tools/setup --all)")
-        done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", BUILD / "mypy", "-p", "ortc"], capture_output=True,
+        done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", BUILD / "mypy", "--config-file", SOURCE / "runtime/python/pyproject.toml", "-p", "ortc"], capture_output=True,
                               text=True, cwd=SOURCE / "runtime/python", env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 

@@ -143,7 +143,7 @@ TEST(TrainCommandTest, FillsEveryFlag) {
   EXPECT_EQ(compiled.optimizer.name, "adamw");
   EXPECT_EQ(compiled.clipNorm, 1.5);
   EXPECT_EQ(compiled.clipValue, 2);
-  EXPECT_EQ(compiled.batchNorm, BatchNormMode::Frozen);
+  EXPECT_EQ(compiled.batchNorm.mode, BatchNormMode::Frozen);
   EXPECT_EQ(compiled.dropout, DropoutMode::Train);
   EXPECT_TRUE(compiled.gradients);
   EXPECT_EQ(compiled.maxWorkers, 4u);

@@ -229,9 +229,13 @@ TEST(EmitTest, IsPartsOrAModule) {
 }
 
 TEST(ModeTest, ListsWhatThereIs) {
-  Expected<BatchNormMode> mode = parseBatchNorm("frozen");
-  ASSERT_TRUE(mode) << mode.getStatus().getMessage();
-  EXPECT_EQ(*mode, BatchNormMode::Frozen);
+  Expected<BatchNormSpec> spec = parseBatchNorm("frozen");
+  ASSERT_TRUE(spec) << spec.getStatus().getMessage();
+  EXPECT_EQ(spec->mode, BatchNormMode::Frozen);
+  EXPECT_FALSE(spec->isUnbiased);
+  spec = parseBatchNorm("train:unbiased=1");
+  ASSERT_TRUE(spec) << spec.getStatus().getMessage();
+  EXPECT_TRUE(spec->mode == BatchNormMode::Train && spec->isUnbiased);
   EXPECT_EQ(parseBatchNorm("eval").getStatus().getMessage(),
             "the batch norm mode is 'eval' but must be one of as-exported, train, frozen");
   EXPECT_EQ(parseNumerics("exact").getStatus().getMessage(),

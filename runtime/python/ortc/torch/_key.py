@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
+import weakref
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
@@ -20,12 +21,16 @@ from ortc._compile import find_compiler
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
 
 
-@cache
+_sources: weakref.WeakKeyDictionary[type, str] = weakref.WeakKeyDictionary()
+
+
 def _source_of(kind: type) -> str:
-    try:
-        return inspect.getsource(kind)
-    except (OSError, TypeError):
-        return ""
+    if kind not in _sources:
+        try:
+            _sources[kind] = inspect.getsource(kind)
+        except (OSError, TypeError):
+            _sources[kind] = ""
+    return _sources[kind]
 
 
 @cache

@@ -149,7 +149,8 @@ class Step:
             size = 4
             for each in shapes[name]:
                 size *= each
-            strides, stride = [], 1
+            strides: list[int] = []
+            stride = 1
             for each in reversed(shapes[name]):
                 strides.insert(0, stride)
                 stride *= max(each, 1)
