@@ -416,6 +416,33 @@ class TorchTest(unittest.TestCase):
                 module.mask.neg_()
             self.same(eager(x), compiled(x), "mask")
 
+    def test_changed_attributes(self) -> None:
+        compiled, eager = self.pair(nn.Sequential(nn.Linear(6, 6), nn.LeakyReLU(0.1)))
+        x = torch.randn(5, 6)
+        for slope in (0.1, 0.5, 0.1):
+            for module in (compiled, eager):
+                module[1].negative_slope = slope
+            self.same(eager(x), compiled(x), str(slope))
+        self.assertEqual(ortc.torch.report(compiled).artifacts, 2)
+
+    def test_modules_that_change_themselves(self) -> None:
+        class Counting(Mlp):
+            calls = 0
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                self.calls += 1
+                return super().forward(x) * self.calls
+
+        for wait in (False, True):
+            module = Counting()
+            ortc.torch.compile_(module, wait=wait)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for _ in range(4):
+                    module(torch.ones(1, 6))
+            self.assertEqual(module.calls, 4)
+            self.assertIn("changes its attributes", str(ortc.torch.report(module)))
+
     def test_hooks(self) -> None:
         compiled, _ = self.pair(Mlp())
         seen: list[str] = []

@@ -24,6 +24,7 @@ import torch.utils._pytree as pytree
 from ortc._compile import run_compiler
 from ortc._errors import CompileError
 from ortc.torch import _cache, _symbolics
+from ortc.torch._layout import Layout, walk
 
 
 @dataclass
@@ -129,8 +130,12 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
     given = tuple(each.detach().clone() for each in [*tensors, *(parameters[name] for name in inputs)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        layout = Layout(request.module, walk(request.module, []))
+        before = layout.attributes(), layout.versions()
         with torch.enable_grad(), _Static():
             results = flat(*given)
+        if before != (layout.attributes(), layout.versions()):
+            raise CompileError("the module changes its attributes or buffers in forward")
         torch.onnx.export(
             flat,
             given,

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 _BatchNorm = torch.nn.modules.batchnorm._BatchNorm
+_PLAIN = {bool, int, float, str, tuple, torch.dtype}
 _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
@@ -73,6 +74,19 @@ class Layout:
             if isinstance(each, torch.nn.SyncBatchNorm):
                 return f"a {kind} exchanges statistics with other processes"
         return ""
+
+    def attributes(self) -> tuple[Any, ...]:
+        """Plain attributes of all modules, `training` among them."""
+        found = tuple([value for each in self.modules for value in each.__dict__.values() if value.__class__ in _PLAIN])
+        try:
+            hash(found)
+        except TypeError:  # a tuple of what has no hash
+            return (repr(found),)
+        return found
+
+    def versions(self) -> tuple[Any, ...]:
+        """What says that a buffer has other values, where it belongs to the graph."""
+        return tuple([(each.data_ptr(), each._version) for each in map(self.get, self.constants)])
 
     def get(self, name: str) -> torch.Tensor:
         tensors, key = self.slots[name]

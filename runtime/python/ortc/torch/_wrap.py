@@ -59,6 +59,8 @@ class Compiled:
         self.entries: OrderedDict[Any, _Entry] = OrderedDict()
         self.shapes: set[Any] = set()
         self.warned = False
+        self.refusal = ""
+        """Why no call is compiled any more."""
         self.layout: Layout | None = None
         self.noted: set[str] = set()
         self.used: dict[Any, set[int]] = {}
@@ -106,7 +108,11 @@ class Compiled:
         """An eager call that notes which outputs get gradients."""
         if self.options["fallback"] == "error" and not str(why).startswith("compiling"):
             raise CompileError(f"ortc.torch: this call is not compiled: {why}")
+        layout = self._layout()
+        before = layout.attributes(), layout.versions()
         result = self._eager(args, kwargs)
+        if before != (layout.attributes(), layout.versions()):
+            self.refusal = "the module changes its attributes or buffers in forward"
         if torch.is_grad_enabled() and self.module.training:
             used = self.used.setdefault(self._kind(leaves, spec), set())
             tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
@@ -136,6 +142,8 @@ class Compiled:
     def _key(self, leaves: list[Any], spec: Any) -> Any:
         """What a compilation depends on that may change between calls; raises _Eager for what is never compiled."""
         module = self.module
+        if self.refusal:
+            raise _Eager(self.refusal)
         if not torch.is_grad_enabled():
             raise _Eager("gradients are disabled")
         if not module.training:
@@ -153,10 +161,8 @@ class Compiled:
             else:
                 raise _Eager(f"an argument is a {type(leaf).__qualname__}")
         layout = self._layout()
-        modes = tuple([each.training for each in layout.modules])
         trained = tuple([layout.get(name).requires_grad for name in layout.parameters])
-        constants = tuple([(each.data_ptr(), each._version) for each in map(layout.get, layout.constants)])
-        return spec, tuple(parts), modes, trained, constants
+        return spec, tuple(parts), layout.attributes(), trained, layout.versions()
 
     def _layout(self) -> Layout:
         modules = walk(self.module, [])
