@@ -36,6 +36,8 @@ struct Application {
       ORTC_TRY(session.load(options.load, loaded));
       if (!loaded.unused.empty())
         reporter.note(loaded.unused);
+    } else {
+      ORTC_TRY(artifact.checkWeights());
     }
     slices = std::min(data.getSlices(), options.steps.value_or(data.getSlices()));
     if (options.steps > slices)

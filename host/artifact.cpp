@@ -4,6 +4,7 @@
 
 #include "host/artifact_path.h"
 #include "host/batch_table.h"
+#include "host/json.h"
 #include "host/storage.h"
 
 namespace ortc::host {
@@ -113,6 +114,9 @@ Status Artifact::openOn(const std::string &path, Artifact &artifact, const Devic
   std::string text(static_cast<const char *>(manifest), bytes);
   ORTC_TRY(parseLossInfo(text, artifact.path, artifact.loss));
   ORTC_TRY(parseAdapters(text, artifact.path, artifact.adapters));
+  auto json = parseJson<nlohmann::json>(text);
+  artifact.hasWeights = !json.is_object() || !json.contains("flags") || !json["flags"].is_object() ||
+                        !json["flags"].contains("no_weights");
   BatchTable batches = BatchTable::parse(text);
   artifact.entries.assign(artifact.info.entry_count, Entry());
   for (uint32_t i = 0; i < artifact.info.entry_count; ++i)
@@ -158,6 +162,12 @@ Status Artifact::findEntry(uint32_t role, const std::string &binding, const Entr
   if (role == ORTC_ENTRY_GRADIENTS || role == ORTC_ENTRY_UPDATE)
     return Status::refusal(what + "; compile it with --gradients");
   return Status::refusal(what + "; compile it again");
+}
+
+Status Artifact::checkWeights() const {
+  return hasWeights
+             ? Status()
+             : Status::refusal(path + ": was compiled with --no-weights; give --load FILE, which has them");
 }
 
 const Entry *Artifact::findEntryBeside(uint32_t role, const Entry &beside) const {

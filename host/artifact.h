@@ -48,6 +48,8 @@ public:
   bool isOnDevice() const { return isDevice; } ///< and not on this processor
   const LossInfo &getLoss() const { return loss; }
   const std::vector<Adapter> &getAdapters() const { return adapters; }
+  /// Refuses an artifact that was compiled without weights, where no file brings them: it would compute with zeros.
+  Status checkWeights() const;
   /// One entry for each number that a trace hook may get: names alone where the manifest does not tell more.
   KernelTable readKernels() const;
   const std::vector<Entry> &getEntries() const { return entries; }
@@ -70,6 +72,7 @@ private:
   bool isDevice = false;
   LossInfo loss;
   std::vector<Adapter> adapters;
+  bool hasWeights = true;
   std::vector<Entry> entries;
 };
 

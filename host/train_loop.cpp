@@ -193,6 +193,8 @@ Status Trainer::resume() {
   position.shuffle = options.shuffle;
   position.seed = options.seed.value_or(0);
   ORTC_TRY(session.getScalar("lr", position.lr));
+  if (options.load.empty())
+    ORTC_TRY(artifact.checkWeights());
   if (!options.load.empty()) {
     LoadResult loaded;
     ORTC_TRY(session.load(options.load, loaded));

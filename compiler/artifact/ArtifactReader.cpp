@@ -262,10 +262,10 @@ Status Reader::checkView(const std::string &what, const ortc_file_view &view, ui
                            ", which is not aligned to its elements");
   if (dense == 0) // nothing is there, wherever the strides lead
     extent = 0;
-  if (extent > dense)
-    return Status::failure(what + " has strides that lead beyond its " + number(dense) + " bytes");
   if (view.offset > regionBytes || extent > regionBytes - view.offset)
     return Status::failure(what + " reaches past its region of " + number(regionBytes) + " bytes");
+  if (extent > dense)
+    return Status::failure(what + " has strides that lead beyond its " + number(dense) + " bytes");
   return Status();
 }
 

@@ -86,6 +86,8 @@ static Json describeFlags(const CompileOptions &options) {
              {"dropout", options.dropout == DropoutMode::Train ? "train" : "as-exported"},
              {"seed", options.seed},
              {"max_workers", options.maxWorkers}};
+  if (!options.weights)
+    flags["no_weights"] = true;
   if (!options.cotangents.empty())
     flags["cotangents"] = options.cotangents;
   if (!options.inputGradients.empty())

@@ -31,7 +31,11 @@ public:
       : module(module), binding(binding), backward(findPart(module, "backward", binding)),
         update(module.lookupSymbol<func::FuncOp>("update")),
         accumulate(module.lookupSymbol<func::FuncOp>("accumulation")),
-        forward(findPart(module, "forward_eval", binding)), loss(findPart(module, "loss", binding)) {}
+        forward(findPart(module, "forward_eval", binding)), loss(findPart(module, "loss", binding)) {
+    for (auto tensor : module.getOps<TensorOp>())
+      if (tensor->hasAttr(kBound))
+        bound.insert(tensor.getSymNameAttr());
+  }
 
   LogicalResult run(const EntryOptions &options) {
     bindsGradients = options.bindsGradients;
@@ -66,6 +70,7 @@ private:
   int64_t binding;
   func::FuncOp backward, update, accumulate, forward, loss;
   bool bindsGradients = false;
+  llvm::DenseSet<StringAttr> bound; ///< tensors whose places are the host's
 };
 
 FunctionComposer EntryBuilder::start(StringRef entry) {
@@ -75,9 +80,7 @@ FunctionComposer EntryBuilder::start(StringRef entry) {
 
 /// Says of arguments that they lie at the host, and adds those that a function writes only.
 void EntryBuilder::markBound(func::FuncOp function) {
-  auto isBound = [&](FlatSymbolRefAttr symbol) {
-    return symbol && module.lookupSymbol<TensorOp>(symbol)->hasAttr(kBound);
-  };
+  auto isBound = [&](FlatSymbolRefAttr symbol) { return symbol && bound.contains(symbol.getAttr()); };
   MLIRContext *context = module.getContext();
   UnitAttr unit = UnitAttr::get(context);
   llvm::DenseSet<Attribute> known;
@@ -170,9 +173,9 @@ LogicalResult EntryBuilder::buildPredict() {
 }
 
 /// The output that a gradient of the host's is.
-static DictionaryAttr boundGradient(FlatSymbolRefAttr symbol, ModuleOp module, bool isBackward) {
-  MLIRContext *context = module.getContext();
-  auto tensor = module.lookupSymbol<TensorOp>(symbol);
+static DictionaryAttr boundGradient(FlatSymbolRefAttr symbol, const SymbolTable &symbols, bool isBackward) {
+  MLIRContext *context = symbol.getContext();
+  auto tensor = symbols.lookup<TensorOp>(symbol.getAttr());
   NamedAttrList attributes;
   attributes.append(nameAttribute(context, kOutput, (tensor.getName() + ".gradient").str()));
   attributes.set(kLayout, symbol);
@@ -184,12 +187,13 @@ static DictionaryAttr boundGradient(FlatSymbolRefAttr symbol, ModuleOp module, b
 /// Gradients as the host gets them: as they are, or as outputs.
 SmallVector<Port> EntryBuilder::giveGradients(ArrayRef<Port> ports, bool isBackward) {
   SmallVector<Port> results;
+  SymbolTable symbols(module);
   for (const Port &port : ports) {
     results.push_back(port);
     if (!bindsGradients || port.attribute.getName() != kGradient)
       continue;
     results.back().all =
-        boundGradient(cast<FlatSymbolRefAttr>(port.attribute.getValue()), module, isBackward);
+        boundGradient(cast<FlatSymbolRefAttr>(port.attribute.getValue()), symbols, isBackward);
     results.back().attribute = *results.back().all.getNamed(kOutput);
   }
   return results;
@@ -198,11 +202,12 @@ SmallVector<Port> EntryBuilder::giveGradients(ArrayRef<Port> ports, bool isBackw
 /// The same as an update entry takes them.
 FailureOr<SmallVector<Port>> EntryBuilder::takeGradients(FunctionComposer &composer) {
   SmallVector<Port> given;
+  SymbolTable symbols(module);
   for (unsigned i = 0; bindsGradients && i < update.getNumArguments(); ++i) {
     auto symbol = update.getArgAttrOfType<FlatSymbolRefAttr>(i, kGradient);
     if (!symbol)
       continue;
-    DictionaryAttr attributes = boundGradient(symbol, module, false);
+    DictionaryAttr attributes = boundGradient(symbol, symbols, false);
     FailureOr<Value> value =
         composer.getArgument(*attributes.getNamed(kOutput), update.getArgument(i).getType(), attributes);
     if (failed(value))

@@ -67,15 +67,16 @@ void Frame::readEntries() {
         gradientBytes += (slot.bytes + ORTC_ALIGNMENT - 1) / ORTC_ALIGNMENT * ORTC_ALIGNMENT;
         gradients.push_back(slot);
       } else {
-        auto isOf = [&](const std::vector<Slot> &slots) {
-          return std::any_of(slots.begin(), slots.end(),
-                             [&](const Slot &other) { return other.name == slot.name; });
+        auto find = [&](const std::vector<Slot> &slots) {
+          return size_t(std::find_if(slots.begin(), slots.end(),
+                                     [&](const Slot &other) { return other.name == slot.name; }) -
+                        slots.begin());
         };
         // Forward comes first in an artifact; what it has, backward reads again.
-        if (isOf(inputs))
-          kept.push_back(slot.name);
-        else if (isOf(outputs))
-          reread.push_back(slot.name);
+        if (size_t input = find(inputs); input < inputs.size())
+          kept.push_back(input);
+        else if (size_t output = find(outputs); output < outputs.size())
+          reread.push_back(output);
         else
           (value.role == ORTC_ROLE_INPUT ? cotangents : inputGradients).push_back(slot);
       }
@@ -96,7 +97,11 @@ std::vector<std::string> Frame::list(const std::string &kind) const {
     if (kind == name)
       for (const Slot &slot : *slots)
         names.push_back(slot.name);
-  return kind == "reread" ? reread : kind == "kept" ? kept : names;
+  for (size_t i : kind == "reread" ? reread : std::vector<size_t>())
+    names.push_back(outputs[i].name);
+  for (size_t i : kind == "kept" ? kept : std::vector<size_t>())
+    names.push_back(inputs[i].name);
+  return names;
 }
 
 void Frame::place(Slot &slot, void *address) {
@@ -107,13 +112,15 @@ void Frame::place(Slot &slot, void *address) {
   slot.address = address;
 }
 
-void Frame::place(std::vector<Slot> &slots, const nb::tuple &tensors, const char *what) {
-  static const char *const kMethod = "data_ptr";
-  if (tensors.size() != slots.size())
+void Frame::place(std::vector<Slot> &slots, const nb::tuple &tensors, const char *what,
+                  const std::vector<size_t> *which) {
+  const size_t count = which ? which->size() : slots.size();
+  if (tensors.size() != count)
     raise(ORTC_E_ARGUMENT,
-          std::to_string(tensors.size()) + " " + what + ", but the step has " + std::to_string(slots.size()));
-  for (size_t i = 0; i < slots.size(); ++i)
-    place(slots[i], reinterpret_cast<void *>(nb::cast<uintptr_t>(tensors[i].attr(kMethod)())));
+          std::to_string(tensors.size()) + " " + what + ", but the step has " + std::to_string(count));
+  for (size_t i = 0; i < count; ++i)
+    place(slots[which ? (*which)[i] : i],
+          reinterpret_cast<void *>(nb::cast<uintptr_t>(tensors[i].attr("data_ptr")())));
 }
 
 void Frame::step(uint32_t role) {
@@ -137,9 +144,13 @@ void Frame::forward(nb::tuple given, nb::tuple weights, nb::tuple results, int64
   step(ORTC_ENTRY_FORWARD);
 }
 
-void Frame::backward(nb::tuple given, uintptr_t buffer, nb::tuple results) {
+void Frame::backward(nb::tuple given, uintptr_t buffer, nb::tuple results, nb::tuple readAgain,
+                     nb::tuple weights, nb::tuple written) {
   place(cotangents, given, "cotangents");
   place(inputGradients, results, "gradients of inputs");
+  place(inputs, readAgain, "kept inputs", &kept);
+  place(bound, weights, "bound tensors");
+  place(outputs, written, "outputs that are read again", &reread);
   for (Slot &slot : gradients)
     place(slot, reinterpret_cast<void *>(buffer + slot.offset));
   step(ORTC_ENTRY_BACKWARD);

@@ -48,7 +48,9 @@ public:
   /// Runs the step; the GIL is free meanwhile. `seed` goes to random operations.
   void forward(nanobind::tuple inputs, nanobind::tuple bound, nanobind::tuple outputs, int64_t seed);
   /// `gradients`: address of a buffer that has all of them, one behind the other, at multiples of 64 bytes.
-  void backward(nanobind::tuple cotangents, uintptr_t gradients, nanobind::tuple inputGradients);
+  /// `kept`, `bound` and `reread`: what forward was given and has written, where it is now.
+  void backward(nanobind::tuple cotangents, uintptr_t gradients, nanobind::tuple inputGradients,
+                nanobind::tuple kept, nanobind::tuple bound, nanobind::tuple reread);
   /// Of that buffer.
   uint64_t getGradientBytes() const { return gradientBytes; }
 
@@ -61,14 +63,16 @@ private:
   };
   void readEntries();
   void place(Slot &slot, void *address);
-  void place(std::vector<Slot> &slots, const nanobind::tuple &tensors, const char *what);
+  /// Of all slots, or of those with these names, in their order.
+  void place(std::vector<Slot> &slots, const nanobind::tuple &tensors, const char *what,
+             const std::vector<size_t> *which = nullptr);
   void step(uint32_t role);
 
   std::shared_ptr<Program> program;
   std::shared_ptr<Pool> pool;
   ortc_session *session = nullptr;
   std::vector<Slot> inputs, bound, outputs, cotangents, gradients, inputGradients;
-  std::vector<std::string> reread, kept;
+  std::vector<size_t> reread, kept; ///< of outputs, of inputs
   uint64_t gradientBytes = 0;
   bool isRandom = false;
 };

@@ -97,7 +97,8 @@ NB_MODULE(_runtime, module) {
       .def("names", &Frame::list, "kind"_a)
       .def_prop_ro("gradient_bytes", &Frame::getGradientBytes)
       .def("forward", &Frame::forward, "inputs"_a, "bound"_a, "outputs"_a, "seed"_a)
-      .def("backward", &Frame::backward, "cotangents"_a, "gradients"_a, "input_gradients"_a);
+      .def("backward", &Frame::backward, "cotangents"_a, "gradients"_a, "input_gradients"_a, "kept"_a,
+           "bound"_a, "reread"_a);
 
   nb::class_<Session> session(module, "Session");
   session

@@ -1,9 +1,12 @@
 // What a framework needs of an artifact: running statistics as PyTorch has them, gradients of inputs, weights from
 // elsewhere, and clear refusals.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 
+#include "host/data/writers.h"
 #include "test/e2e/Models.h"
 #include "test/e2e/Session.h"
 
@@ -154,6 +157,18 @@ TEST_F(FrameworkTest, WeightsComeFromElsewhere) {
   const std::string weights(reinterpret_cast<const char *>(scale), sizeof scale);
   EXPECT_NE(before.find(weights), std::string::npos);
   EXPECT_EQ(after.find(weights), std::string::npos);
+  std::vector<uint8_t> bytes(x.size() * sizeof(float));
+  std::memcpy(bytes.data(), x.data(), bytes.size());
+  const host::Shape shape{kBatch, kChannels, kPoints};
+  ASSERT_TRUE(host::writeNpz(folder / "x.npz", {{"x", host::DataType::Float32, shape, bytes}}).isOk());
+  std::vector<std::string> predict{"predict",        folder / "a", "--data",
+                                   folder / "x.npz", "-o",         folder / "p.npz"};
+  Outcome outcome = runTool(predict);
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.errors.find("was compiled with --no-weights; give --load FILE"), std::string::npos)
+      << outcome.errors;
+  predict.insert(predict.end(), {"--load", folder / "c.safetensors"});
+  mustRun(predict);
   Session session(folder / "a");
   EXPECT_EQ(read(session, "scale", kChannels), std::vector<float>({0, 0}));
   EXPECT_EQ(ortc_checkpoint_load(session.get(), (folder / "c.safetensors").c_str(), nullptr), ORTC_OK)

@@ -56,7 +56,15 @@ class Frame:
     def forward(
         self, inputs: tuple[Any, ...], bound: tuple[Any, ...], outputs: tuple[Any, ...], seed: int
     ) -> None: ...
-    def backward(self, cotangents: tuple[Any, ...], gradients: int, input_gradients: tuple[Any, ...]) -> None: ...
+    def backward(
+        self,
+        cotangents: tuple[Any, ...],
+        gradients: int,
+        input_gradients: tuple[Any, ...],
+        kept: tuple[Any, ...],
+        bound: tuple[Any, ...],
+        reread: tuple[Any, ...],
+    ) -> None: ...
 
 class Session:
     def __init__(self, program: Program, threads: int = 0, stop_on_not_finite: bool = False) -> None: ...

@@ -47,6 +47,9 @@ class Tensors(Mapping[str, NDArray[Any]]):
             raise NotFoundError(f"there is no '{name}' to write")
         self._write(name, values)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 

@@ -47,9 +47,14 @@ public:
       if (!entry.second)
         entry.second = create(*entry.first, isExact);
     for (auto &[op, narrow] : narrowed)
-      if (auto *phi = dyn_cast<PHINode>(op))
-        for (auto [value, block] : zip_equal(phi->incoming_values(), phi->blocks()))
-          cast<PHINode>(narrow)->addIncoming(narrowOf(value, block->getTerminator()), block);
+      if (auto *phi = dyn_cast<PHINode>(op)) {
+        auto *result = cast<PHINode>(narrow);
+        for (auto [value, block] : zip_equal(phi->incoming_values(), phi->blocks())) {
+          int known = result->getBasicBlockIndex(block); // one value from a block, however often it comes
+          result->addIncoming(
+              known < 0 ? narrowOf(value, block->getTerminator()) : result->getIncomingValue(known), block);
+        }
+      }
     for (ICmpInst *comparison : comparisons)
       for (Use &operand : comparison->operands())
         operand.set(narrowOf(operand, comparison));

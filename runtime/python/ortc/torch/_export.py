@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable
@@ -25,6 +26,10 @@ from ortc._compile import run_compiler
 from ortc._errors import CompileError
 from ortc.torch import _cache, _symbolics
 from ortc.torch._layout import Layout, walk
+
+
+_LIMIT_S = 3600
+"""A child that has not compiled by then hangs."""
 
 
 @dataclass
@@ -53,12 +58,16 @@ class Request:
 
 
 class _Static(torch.overrides.TorchFunctionMode):
-    """Refuses what takes numbers out of tensors: the graph would have those of one batch for ever."""
+    """Refuses what takes numbers out of tensors, since the graph would have those of one batch for ever, and what gives
+    tensors other gradients than their operations have, since the graph would not say so."""
 
     TAKES = {
         *(getattr(torch.Tensor, name) for name in ("__bool__", "__int__", "__float__", "__index__", "item", "tolist")),
-        *(getattr(torch.Tensor, name) for name in ("numpy", "nonzero", "unique", "__contains__")),
+        *(getattr(torch.Tensor, name) for name in ("numpy", "nonzero", "unique", "__contains__", "__array__")),
+        *(getattr(torch.Tensor, name) for name in ("equal", "allclose", "is_nonzero")),
+        *(torch.equal, torch.allclose, torch.is_nonzero, torch.nonzero, torch.unique),
     }
+    CUTS = {torch.Tensor.detach, torch.detach, torch.Tensor.detach_, torch.Tensor.data.__get__}  # type: ignore[attr-defined]
 
     def __enter__(self) -> Any:
         self.is_tracing, torch.jit.is_tracing = torch.jit.is_tracing, lambda: True  # libraries take the way of an export
@@ -69,10 +78,30 @@ class _Static(torch.overrides.TorchFunctionMode):
         super().__exit__(*arguments)
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(function, "__name__", str(function))
         if function in self.TAKES:
-            name = getattr(function, "__name__", str(function))
             raise CompileError(f"the module looks at numbers of a tensor ({name}), on which its graph may depend")
+        if function in (torch.Tensor.register_hook, torch.Tensor.register_post_accumulate_grad_hook):
+            raise CompileError("the module registers hooks of tensors in forward")
+        given = (args, kwargs or {})
+        cuts = function in self.CUTS or not torch.is_grad_enabled()
+        if cuts and any(isinstance(each, torch.Tensor) and each.requires_grad for each in pytree.tree_leaves(given)):
+            raise CompileError(f"the module cuts gradients off in forward ({name})")
         return function(*args, **(kwargs or {}))
+
+
+def _check_graph(results: tuple[torch.Tensor, ...]) -> None:
+    """Refuses gradients that classes of the module's own have."""
+    seen: set[Any] = set()
+    stack: list[Any] = [each.grad_fn for each in results if each.grad_fn is not None]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, torch.autograd.function.BackwardCFunction):
+            raise CompileError(f"the module has a gradient of its own ({type(node).__name__})")
+        stack += [each for each, _ in node.next_functions if each is not None]
 
 
 class _Flat(torch.nn.Module):
@@ -103,9 +132,12 @@ class _Replaced:
 
     def __init__(self, module: torch.nn.Module, values: dict[str, torch.Tensor]) -> None:
         self.owners = []
+        places: dict[int, list[tuple[dict[str, Any], str]]] = {}
+        for each in module.modules():  # a shared parameter is in several places
+            for name, parameter in each._parameters.items():
+                places.setdefault(id(parameter), []).append((each._parameters, name))
         for name, value in values.items():
-            path, _, last = name.rpartition(".")
-            self.owners.append((module.get_submodule(path)._parameters, last, value))
+            self.owners += [(*place, value) for place in places[id(module.get_parameter(name))]]
 
     def _exchange(self) -> None:
         exchanged = []
@@ -121,21 +153,29 @@ class _Replaced:
         self._exchange()
 
 
-def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
-    """Writes the ONNX file; `inputs`: weights that are inputs of it."""
+def _export(request: Request, inputs: list[str], path: Path) -> tuple[tuple[torch.Tensor, ...], dict[str, Any]]:
+    """Writes the ONNX file; `inputs`: weights that are inputs of it. What the module gives, and what is known of it."""
     flat = _Flat(request, inputs)
     parameters = dict(request.module.named_parameters(remove_duplicate=False))
     tensors = [leaf for leaf in request.leaves if isinstance(leaf, torch.Tensor)]
     names = [f"input.{i}" for i in range(len(tensors))] + [f"weight.{name}" for name in inputs]
     given = tuple(each.detach().clone() for each in [*tensors, *(parameters[name] for name in inputs)])
+    for each, leaf in zip(given, tensors):
+        each.requires_grad_(leaf.requires_grad)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         layout = Layout(request.module, walk(request.module, []))
         before = layout.attributes(), layout.versions()
+        counts = [int(each.num_batches_tracked) for each in layout.norms if each.num_batches_tracked is not None]
         with torch.enable_grad(), _Static():
             results = flat(*given)
         if before != (layout.attributes(), layout.versions()):
             raise CompileError("the module changes its attributes or buffers in forward")
+        _check_graph(results)
+        norms = [each for each in layout.norms if each.num_batches_tracked is not None]
+        for count, each in zip(counts, norms, strict=True):
+            if each.training and int(each.num_batches_tracked) != count + 1:
+                raise CompileError("a batch normalisation runs several times in a step, or not at all")
         torch.onnx.export(
             flat,
             given,
@@ -150,9 +190,11 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
     for leaf in flat.constants:
         if not (leaf is None or isinstance(leaf, (bool, int, float, str))):
             raise CompileError(f"an output is a {type(leaf).__qualname__}, neither a tensor nor a plain value")
-    trained = {name: parameters[name] for name in request.trained if name not in inputs}
-    return {
-        "reached": _reached(results, trained),
+    wanted = {name: parameters[name] for name in request.trained if name not in inputs}
+    wanted |= {f"input.{i}": each for i, each in enumerate(given) if each.requires_grad}
+    return results, {
+        "digest": request.digest,
+        "reached": _reached(results, wanted),
         "differentiable": [i for i, each in enumerate(results) if each.requires_grad],
         "shapes": [list(each.shape) for each in results],
         "dtypes": [str(each.dtype).removeprefix("torch.") for each in results],
@@ -163,23 +205,26 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
     }
 
 
-def _reached(results: tuple[torch.Tensor, ...], trained: dict[str, torch.Tensor]) -> list[list[str]]:
-    """The parameters that each output depends on."""
+def _reached(results: tuple[torch.Tensor, ...], wanted: dict[str, torch.Tensor]) -> list[list[str]]:
+    """The parameters and inputs that each output depends on."""
     found = []
     for each in results:
         gradients = (
-            torch.autograd.grad(each.sum(), list(trained.values()), retain_graph=True, allow_unused=True)
-            if each.requires_grad and trained
+            torch.autograd.grad(each.sum(), list(wanted.values()), retain_graph=True, allow_unused=True)
+            if each.requires_grad and wanted
             else ()
         )
-        found.append([name for name, gradient in zip(trained, gradients) if gradient is not None])
+        found.append([name for name, gradient in zip(wanted, gradients) if gradient is not None])
     return found
 
 
 def _compile(request: Request, folder: Path) -> None:
     inputs = list(request.frozen)
+    first: dict[str, Any] = {}  # before weights became inputs: outputs depend on what they depend on
     while True:
-        meta = _export(request, inputs, folder / "model.onnx")
+        results, meta = _export(request, inputs, folder / "model.onnx")
+        first = first or {key: meta[key] for key in ("differentiable", "reached")}
+        meta.update(first)
         sources = meta["differentiable"] if request.cotangents is None else request.cotangents
         flags = [flag for i in sources for flag in ("--cotangents", f"output.{i}")]
         number = 0
@@ -212,6 +257,64 @@ def _compile(request: Request, folder: Path) -> None:
     for name in ("model.onnx", "trained.txt"):
         (folder / name).unlink()
     (folder / "meta.json").write_text(json.dumps(meta))
+    if not request.fused:
+        _verify(request, folder, results)
+
+
+_FAR = 1e-2
+
+
+def _verify(request: Request, folder: Path, results: tuple[torch.Tensor, ...]) -> None:
+    """Compares the compiled step with the module itself, on the arguments of the call: whatever a graph cannot say, and
+    whatever an exporter says wrongly, is other numbers. Random modules give others in any case."""
+    from ortc.torch._step import Step
+
+    step = Step(folder, request.digest, request.module, request.threads)
+    outputs = {name: (dtype, shape) for name, dtype, shape in step.program.steps()["default"]["forward"][1]}
+    for i, each in enumerate(results):
+        got = outputs[f"output.{i}"]
+        if got != (str(each.dtype).removeprefix("torch."), tuple(each.shape)):
+            raise CompileError(f"the export gives output {i} as {got[0]}{list(got[1])}, PyTorch as {each.dtype}{list(each.shape)}")
+    if step.is_random:
+        return
+    layout = Layout(request.module, walk(request.module, []))
+    tensors = [leaf for leaf in request.leaves if isinstance(leaf, torch.Tensor)]
+    inputs = tuple((layout.get(name) if number is None else tensors[number]).contiguous() for number, name in step.sources)
+    trained = tuple(layout.get(name) for name in step.trained)
+    statistics = tuple(layout.get(name) for name in step.statistics)
+    lease = step.lease()
+    with torch.no_grad():
+        got_outputs = step.forward(lease, inputs, trained + statistics, 0)
+    for i, (wanted, mine) in enumerate(zip(results, got_outputs, strict=True)):
+        _compare(f"output {i}", wanted, mine)
+    torch.manual_seed(0)
+    cotangents = [torch.randn_like(each) if i in step.cotangents else None for i, each in enumerate(results)]
+    given = [torch.empty_like(inputs[i]) for i in step.gradient_inputs]
+    saved = (*(inputs[i] for i in step.kept), *trained, *(got_outputs[i] for i in step.reread))
+    assert lease.frame is not None
+    buffer = step.backward(lease.frame, tuple(cotangents), saved, statistics, tuple(given))
+    wanted_gradients = torch.autograd.grad(
+        [results[i] for i in step.cotangents], trained, [cotangents[i] for i in step.cotangents], allow_unused=True
+    )
+    for name, gradient in zip(step.trained, wanted_gradients, strict=True):
+        shape, strides, offset = step.gradient_places[name]
+        mine = torch.as_strided(buffer.flat, shape, strides, buffer.first + offset)
+        if name in step.padding:
+            mine[step.padding[name]].zero_()
+        _compare(f"the gradient of {name}", torch.zeros(shape) if gradient is None else gradient, mine)
+
+
+def _compare(what: str, wanted: torch.Tensor, got: torch.Tensor) -> None:
+    if wanted.dtype == torch.bool or not wanted.dtype.is_floating_point:
+        far = bool((wanted != got).any())
+    else:
+        both = torch.stack([wanted.detach().double(), got.detach().double()])
+        both = both.masked_fill((both[0] == both[1]) | both.isnan().all(0), 0.0)
+        far = bool(both.isfinite().all(0).logical_not().any()) or float((both[0] - both[1]).abs().sum()) > _FAR * float(
+            both[0].abs().sum() + 1e-6 * both[0].numel()
+        )
+    if far:
+        raise CompileError(f"the compiled step gives other numbers than the module: {what}")
 
 
 def _work(request: Request, folder: Path) -> None:
@@ -257,7 +360,30 @@ class Job:
         if self.child == 0:
             _work(request, self.folder)
         self.owner = os.getpid()
+        self.begun = time.monotonic()
         self.running = True
+
+    def _poll(self, wait: bool) -> tuple[int, int]:
+        """As os.waitpid. A child that takes too long is ended."""
+        while True:
+            child, status = os.waitpid(self.child, os.WNOHANG)
+            if child == 0 and time.monotonic() - self.begun > _LIMIT_S:
+                os.kill(self.child, signal.SIGKILL)
+                return os.waitpid(self.child, 0)
+            if child or not wait:
+                return child, status
+            time.sleep(0.005)
+
+    def cancel(self) -> None:
+        """Ends it."""
+        if self.running and self.owner == os.getpid():
+            self.running = False
+            try:
+                os.kill(self.child, signal.SIGKILL)
+                os.waitpid(self.child, 0)
+            except (ProcessLookupError, ChildProcessError):
+                pass
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def is_done(self, wait: bool = False) -> bool:
         if not self.running:
@@ -266,7 +392,7 @@ class Job:
             self.running, self.error = False, "another process compiles"
             return True
         try:
-            child, status = os.waitpid(self.child, 0 if wait else os.WNOHANG)
+            child, status = self._poll(wait)
         except ChildProcessError:  # somebody else has waited for all children
             child, status = self.child, 0 if _cache.find(self.digest) else 1
         if child == 0:

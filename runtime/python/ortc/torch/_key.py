@@ -5,12 +5,17 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import hashlib
 import inspect
 import os
-import weakref
+import sys
+import sysconfig
+import types
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,18 +24,7 @@ from ortc import _runtime
 from ortc._compile import find_compiler
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
-
-
-_sources: weakref.WeakKeyDictionary[type, str] = weakref.WeakKeyDictionary()
-
-
-def _source_of(kind: type) -> str:
-    if kind not in _sources:
-        try:
-            _sources[kind] = inspect.getsource(kind)
-        except (OSError, TypeError):
-            _sources[kind] = ""
-    return _sources[kind]
+_DEPTH = 6
 
 
 @cache
@@ -39,31 +33,18 @@ def _compiler_identity(path: str) -> str:
     return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
-def _describe(value: Any, depth: int = 0) -> str:
-    """Plain values in full; of others what can be compared between processes."""
-    if isinstance(value, _PLAIN):
-        return repr(value)
-    if isinstance(value, (list, tuple, set, frozenset)) and depth < 4:
-        items = [_describe(item, depth + 1) for item in value]
-        return f"{type(value).__name__}{sorted(items) if isinstance(value, (set, frozenset)) else items}"
-    if isinstance(value, dict) and depth < 4:
-        return repr([(_describe(key, depth + 1), _describe(item, depth + 1)) for key, item in value.items()])
-    if hasattr(value, "to_dict") and depth < 2:  # configurations
-        return _describe(value.to_dict(), depth + 1)
-    if callable(value):
-        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
-    return type(value).__qualname__
-
-
-def _describe_module(module: torch.nn.Module) -> Iterable[str]:
-    skipped = {"_parameters", "_buffers", "_modules", "training", "forward"}
-    for name, each in module.named_modules():
-        kind = type(each)
-        yield f"{name}: {kind.__module__}.{kind.__qualname__} training={each.training}"
-        yield _source_of(kind)
-        for key in sorted(each.__dict__):
-            if key not in skipped and not key.endswith("_hooks") and not key.endswith("_hooks_with_kwargs"):
-                yield f"{key}={_describe(each.__dict__[key])}"
+def _sources() -> Iterable[str]:
+    """The text of everything that was loaded and is no installed package: classes and functions that a module may use.
+    Of installed packages the version is enough, which their paths and times tell."""
+    installed = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+    for name, module in sorted(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if not path or not path.endswith(".py") or path.startswith(installed) or os.sep + "site-packages" + os.sep in path:
+            continue
+        try:
+            yield f"{name} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
+        except OSError:
+            continue
 
 
 def content_digest(tensor: torch.Tensor) -> str:
@@ -72,22 +53,88 @@ def content_digest(tensor: torch.Tensor) -> str:
     return hashlib.sha256(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"").hexdigest()
 
 
+def _describe_code(code: types.CodeType) -> str:
+    constants = [_describe_code(each) if isinstance(each, types.CodeType) else repr(each) for each in code.co_consts]
+    return f"{hashlib.sha256(code.co_code).hexdigest()}{code.co_names}{constants}"
+
+
+class _Describer:
+    """Values as text that is the same in another process where the value is."""
+
+    def __init__(self) -> None:
+        self.is_complete = True
+
+    def describe(self, value: Any, depth: int = 0) -> str:
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        if isinstance(value, _PLAIN):
+            return repr(value)
+        if isinstance(value, torch.Tensor):
+            return f"{kind}{tuple(value.shape)}{value.dtype}{content_digest(value)}"
+        if type(value).__module__ == "numpy" and hasattr(value, "tobytes"):
+            return f"{kind}{getattr(value, 'shape', '')}{value.dtype}{hashlib.sha256(value.tobytes()).hexdigest()}"
+        if depth >= _DEPTH:
+            self.is_complete = False
+            return kind
+        deeper = functools.partial(self.describe, depth=depth + 1)
+        if isinstance(value, (set, frozenset)):
+            return f"{kind}{sorted(map(deeper, value))}"
+        if isinstance(value, (list, tuple)):
+            return f"{kind}{list(map(deeper, value))}"
+        if isinstance(value, dict):
+            return f"{kind}{[(deeper(key), deeper(item)) for key, item in value.items()]}"
+        if isinstance(value, functools.partial):
+            return f"{kind}{deeper(value.func)}{deeper(value.args)}{deeper(value.keywords)}"
+        if isinstance(value, types.MethodType):
+            return f"{kind}{deeper(value.__func__)}"
+        if isinstance(value, types.FunctionType):
+            cells = [each.cell_contents for each in value.__closure__ or ()]
+            return f"{kind}{value.__qualname__}{_describe_code(value.__code__)}{deeper(cells)}{deeper(value.__defaults__)}"
+        if isinstance(value, (type, types.BuiltinFunctionType, types.ModuleType)) or inspect.isroutine(value):
+            return f"{kind}{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value)}"
+        if isinstance(value, torch.nn.Module):
+            return f"{kind} {id(value) if depth else ''}" if depth else kind  # modules are described one by one
+        if dataclasses.is_dataclass(value) or hasattr(value, "__dict__"):
+            return f"{kind}{[(name, deeper(each)) for name, each in sorted(vars(value).items())]}"
+        self.is_complete = False
+        return kind
+
+    def describe_module(self, module: torch.nn.Module) -> Iterable[str]:
+        skipped = {"_parameters", "_buffers", "_modules", "forward"}
+        for name, each in module.named_modules():
+            kind = type(each)
+            yield f"{name}: {kind.__module__}.{kind.__qualname__}"
+            for base in kind.__mro__:
+                if base.__module__.partition(".")[0] not in ("torch", "builtins"):
+                    home = sys.modules.get(base.__module__)
+                    self.is_complete &= bool(getattr(home, "__file__", None))  # else what it calls is not known
+                if base.__module__.partition(".")[0] not in ("torch", "builtins"):
+                    yield from (self.describe(item) for item in vars(base).values() if isinstance(item, types.FunctionType))
+            for key in sorted(each.__dict__):
+                if key not in skipped and not key.endswith("_hooks") and not key.endswith("_hooks_with_kwargs"):
+                    value = each.__dict__[key]
+                    yield f"{key}={'module' if isinstance(value, torch.nn.Module) else self.describe(value)}"
+
+
 def digest(
     module: torch.nn.Module, tensors: Iterable[tuple[str, torch.Tensor]], constants: Iterable[torch.Tensor], call: str
 ) -> str:
     """`tensors`: parameters and running statistics, whose values do not matter; `constants`: buffers, whose values do.
-    `call`: inputs and flags."""
+    `call`: inputs and flags. What cannot be described has a digest of its own: nothing that was compiled before is it."""
     text = hashlib.sha256()
     compiler = find_compiler()
+    describer = _Describer()
     parts: list[str] = [
         torch.__version__,
         _compiler_identity(compiler) if compiler else "",
         repr(_runtime.host()),
         call,
-        *_describe_module(module),
+        *_sources(),
+        *describer.describe_module(module),
         *(f"{name} {tuple(each.shape)} {each.dtype} {each.requires_grad}" for name, each in tensors),
         *(f"{tuple(each.shape)} {each.dtype} {content_digest(each)}" for each in constants),
     ]
+    if not describer.is_complete:
+        parts.append(os.urandom(16).hex())
     for part in parts:
         text.update(part.encode("utf-8", "surrogateescape"))
         text.update(b"\0")

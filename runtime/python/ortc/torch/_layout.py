@@ -38,21 +38,32 @@ class Layout:
         self.padding: dict[str, int] = {}
         """Weights of embeddings of which a row has no gradient."""
         seen: set[int] = set()
+        self.places: list[tuple[dict[str, Any], str]] = []
+        """Of all parameters, shared ones and those that are None too."""
         for path, each in module.named_modules(remove_duplicate=False):
             prefix = path + "." if path else ""
             if isinstance(each, torch.nn.Embedding) and each.padding_idx is not None:
                 self.padding[prefix + "weight"] = each.padding_idx
             for key, parameter in each._parameters.items():
+                self.places.append((each._parameters, key))
+                if parameter is None:
+                    continue
                 self.slots[prefix + key] = (each._parameters, key)
-                if parameter is not None and id(parameter) not in seen:
+                if id(parameter) not in seen:
                     seen.add(id(parameter))
                     self.parameters.append(prefix + key)
             for key, buffer in each._buffers.items():
                 self.slots[prefix + key] = (each._buffers, key)
+                if buffer is None:
+                    continue
                 if isinstance(each, _BatchNorm) and key in _STATISTICS:
                     self.statistics.add(prefix + key)
-                elif buffer is not None:
+                else:
                     self.constants.append(prefix + key)
+
+    def identities(self) -> list[int]:
+        """Which object each parameter is."""
+        return [id(parameters.get(key)) for parameters, key in self.places]
 
     def refusal(self) -> str:
         """What of the module has other numbers, or other gradients, when it is exported; empty where nothing has."""
@@ -62,6 +73,9 @@ class Layout:
         for name in self.padding:
             if owners[id(self.get(name))] > 1:
                 return f"'{name}' is shared, and its embedding has a padding row"
+        for name in self.parameters:
+            if isinstance(self.get(name), torch.nn.UninitializedParameter):
+                return f"parameter '{name}' is not initialized"
         for each in self.modules:
             kind = type(each).__name__
             if isinstance(each, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
@@ -76,13 +90,35 @@ class Layout:
         return ""
 
     def attributes(self) -> tuple[Any, ...]:
-        """Plain attributes of all modules, `training` among them."""
-        found = tuple([value for each in self.modules for value in each.__dict__.values() if value.__class__ in _PLAIN])
+        """Plain attributes of all modules, `training` among them, tensors that are attributes, and whether modules within
+        have hooks."""
+        found: list[Any] = []
+        for each in self.modules:
+            for value in each.__dict__.values():
+                if value.__class__ in _PLAIN:
+                    found.append(value)
+                elif isinstance(value, torch.Tensor):
+                    found.append((value.data_ptr(), value._version, value.requires_grad))
+                elif value.__class__ is list:
+                    found.append((len(value), *(item for item in value if item.__class__ in _PLAIN)))
+        found.append(self.has_hooks())
         try:
-            hash(found)
+            hash(tuple(found))
         except TypeError:  # a tuple of what has no hash
             return (repr(found),)
-        return found
+        return tuple(found)
+
+    def has_hooks(self) -> bool:
+        """Of modules within the module, and for parameters that it makes anew."""
+        return any(
+            [each._forward_hooks or each._forward_pre_hooks or each._backward_hooks or each._backward_pre_hooks for each in self.modules[1:]]
+        )
+
+    def tensors(self) -> tuple[Any, ...]:
+        """What compiled steps take for granted of parameters."""
+        return tuple(
+            [(each.requires_grad, each.dtype, each.shape, each.is_contiguous(), each.is_cpu) for each in map(self.get, self.parameters)]
+        )
 
     def versions(self) -> tuple[Any, ...]:
         """What says that a buffer has other values, where it belongs to the graph."""

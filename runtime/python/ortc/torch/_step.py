@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
-from torch.autograd.function import once_differentiable
 
 from ortc import _runtime
 from ortc._artifact import Artifact
@@ -101,6 +100,8 @@ class Step:
 
     def __init__(self, folder: Path, digest: str, module: torch.nn.Module, threads: int) -> None:
         meta = json.loads((folder / "meta.json").read_text())
+        if meta["digest"] != digest:
+            raise ValueError("it was compiled from something else")
         self.digest = digest
         self.spec = pytree.treespec_loads(meta["spec"])
         self.tensor_places: list[int] = meta["tensors"]
@@ -111,7 +112,7 @@ class Step:
         self.fixed = [i for i in range(len(self.shapes)) if i not in meta["differentiable"]]
         self.padding: dict[str, int] = meta["padding"]
         self.reached = [frozenset(names) for names in meta["reached"]]
-        """By output: the parameters that have a gradient when it has one."""
+        """By output: the parameters that have a gradient when it has one, and inputs as "input.NUMBER"."""
         self.artifact = Artifact(folder / "artifact")
         self.program = self.artifact.program()
         self.threads = threads
@@ -160,7 +161,10 @@ class Step:
     def lease(self) -> _Lease:
         if self.generation != generation:  # a child of a fork makes threads of its own
             self.generation, self.pool, self.idle = generation, pool(self.threads), []
-        return _Lease(self.idle.pop() if self.idle else Frame(self))
+        try:
+            return _Lease(self.idle.pop())
+        except IndexError:
+            return _Lease(Frame(self))
 
     def forward(
         self, lease: _Lease, inputs: tuple[torch.Tensor, ...], weights: tuple[torch.Tensor, ...], seed: int
@@ -174,15 +178,27 @@ class Step:
         lease.frame.native.forward(inputs, bound, tuple(results[i] for i in self.outputs), seed)
         return results
 
-    def backward(self, frame: Frame, cotangents: list[Any], input_gradients: tuple[torch.Tensor, ...]) -> _Buffer:
+    def backward(
+        self,
+        frame: Frame,
+        cotangents: tuple[Any, ...],
+        saved: tuple[torch.Tensor, ...],
+        statistics: tuple[torch.Tensor, ...],
+        input_gradients: tuple[torch.Tensor, ...],
+    ) -> _Buffer:
+        """`saved`: inputs and parameters of the forward step, and outputs that are read again, wherever they are now."""
         given = []
         for i in self.cotangent_order:
             each = cotangents[i]
             if each is None:
                 each = torch.zeros(self.shapes[i], dtype=self.dtypes[i])
             given.append(each if each.is_contiguous() else each.contiguous())
+        dense = tuple(each if each.is_contiguous() else each.contiguous() for each in saved)
+        kept, rest = dense[: len(self.kept)], dense[len(self.kept) :]
+        weights = rest[: len(self.trained)] + statistics
+        bound = tuple(weights[i] for i in self.bound_order)
         buffer = frame.gradients()
-        frame.native.backward(tuple(given), buffer.address, input_gradients)
+        frame.native.backward(tuple(given), buffer.address, input_gradients, kept, bound, rest[len(self.trained) :])
         return buffer
 
 
@@ -203,18 +219,23 @@ class Apply(torch.autograd.Function):
         count = len(step.inputs)
         inputs, trained = tensors[:count], tensors[count:]
         results = step.forward(lease, inputs, trained + statistics, seed)
-        ctx.step, ctx.lease, ctx.note = step, lease, note
-        ctx.input_shapes = [inputs[i].shape for i in step.gradient_inputs]
+        ctx.step, ctx.lease, ctx.note, ctx.statistics = step, lease, note, statistics
+        ctx.like = [(inputs[i].shape, inputs[i].dtype) for i in step.gradient_inputs]
         ctx.save_for_backward(*(inputs[i] for i in step.kept), *trained, *(results[i] for i in step.reread))
         ctx.mark_non_differentiable(*(results[i] for i in step.fixed))
         return tuple(results)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, *cotangents: Any) -> Any:
+        if torch.is_grad_enabled():
+            raise RuntimeError(
+                "a compiled step has no gradient of its gradient (create_graph=True); ortc.torch.restore_(model) has"
+            )
         step: Step = ctx.step
-        ctx.saved_tensors  # noqa: B018 - says when one was changed since
+        saved = ctx.saved_tensors  # says when one was changed since
         frame = ctx.lease.frame
+        if frame is not None and frame.generation != generation:
+            raise RuntimeError("the forward step was another process's: a forked child begins with a forward step")
         if frame is None:
             raise RuntimeError(
                 "Trying to backward through the graph a second time: a compiled step has its saved values once "
@@ -227,14 +248,14 @@ class Apply(torch.autograd.Function):
                 f"output {surplus[0]} had no gradient in the steps before this one, and the compiled step has none "
                 "for it; the next steps will: repeat this one"
             )
-        inputs = tuple(torch.empty(shape) for shape in ctx.input_shapes)
+        inputs = tuple(torch.empty(shape, dtype=dtype) for shape, dtype in ctx.like)
         reached: frozenset[str] = frozenset().union(
             *(step.reached[i] for i, each in enumerate(cotangents) if each is not None)
         )
-        buffer = step.backward(frame, list(cotangents), inputs)
+        buffer = step.backward(frame, cotangents, saved, ctx.statistics, inputs)
         given: list[Any] = [None] * len(step.inputs)
         for i, each in zip(step.gradient_inputs, inputs, strict=True):
-            given[i] = each
+            given[i] = each if step.inputs[i] in reached else None
         flat, first = buffer.flat, buffer.first
         for name in step.trained:
             if name not in reached:

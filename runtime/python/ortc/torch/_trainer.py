@@ -35,8 +35,9 @@ class _WithLoss(torch.nn.Module):
         return self.loss(result, *labels) if isinstance(labels, tuple) else self.loss(result, labels)
 
 
-def describe_optimizer(optimizer: str | torch.optim.Optimizer) -> str:
-    """The flag for an optimizer of PyTorch's. Raises CompileError for what the flag cannot say."""
+def describe_optimizer(optimizer: str | torch.optim.Optimizer, lr: float | None = None) -> str:
+    """The flag for an optimizer of PyTorch's, with its learning rate or another. Raises CompileError for what the flag
+    cannot say."""
     if isinstance(optimizer, str):
         return optimizer
     if len(optimizer.param_groups) != 1:
@@ -45,7 +46,7 @@ def describe_optimizer(optimizer: str | torch.optim.Optimizer) -> str:
     for key in ("amsgrad", "maximize", "dampening", "differentiable"):
         if given.get(key):
             raise CompileError(f"{key} of {type(optimizer).__name__} is not compiled")
-    keys = {"lr": float(given["lr"]), "weight_decay": float(given["weight_decay"])}
+    keys = {"lr": float(given["lr"]) if lr is None else lr, "weight_decay": float(given["weight_decay"])}
     if isinstance(optimizer, torch.optim.SGD):
         name = "sgd"
         keys.update(momentum=float(given["momentum"]), nesterov=int(given["nesterov"]))
@@ -77,8 +78,16 @@ class Trainer:
         self.model = model
         self.optimizer = optimizer
         self.threads = threads or int(os.environ.get("ORTC_THREADS", 0)) or torch.get_num_threads()
+        if isinstance(optimizer, torch.optim.Optimizer):
+            held = {id(each) for group in optimizer.param_groups for each in group["params"]}
+            if held != {id(each) for each in model.parameters() if each.requires_grad}:
+                raise CompileError("the optimizer has other parameters than those that the module trains")
+            if optimizer.state:
+                raise CompileError("the optimizer has taken steps already, and its state would be lost")
         self.flags = ["--optimizer", describe_optimizer(optimizer), *format_flags(flags)]
+        self._settings = "" if isinstance(optimizer, str) else describe_optimizer(optimizer, lr=0.0)
         self._whole = _WithLoss(model, loss)
+        self._places: dict[str, torch.Tensor] = {}
         self._sessions: dict[Any, tuple[Session, list[str]]] = {}
         self._current: Session | None = None
 
@@ -88,16 +97,26 @@ class Trainer:
         leaves, spec = pytree.tree_flatten(((inputs, labels), {}))
         if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
             raise ShapeError("inputs and labels are tensors, or tuples of tensors")
-        key = spec, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+        layout = Layout(self._whole, walk(self._whole, []))
+        frozen = [layout.get(name) for name in layout.parameters if not layout.get(name).requires_grad]
+        key = (
+            spec,
+            tuple((leaf.shape, leaf.dtype) for leaf in leaves),
+            (layout.attributes(), tuple(each.requires_grad for each in map(layout.get, layout.parameters)), layout.versions()),
+            tuple((each.data_ptr(), each._version) for each in frozen),
+        )
         if key not in self._sessions:
             self._sessions[key] = self._compile(leaves, spec)
         session, names = self._sessions[key]
         if session is not self._current:
             self._move_to(session)
+        self._follow(session)
         if isinstance(self.optimizer, torch.optim.Optimizer):
+            if describe_optimizer(self.optimizer, lr=0.0) != self._settings:
+                raise CompileError("settings of the optimizer other than lr have changed since the trainer was made")
             session.lr = float(self.optimizer.param_groups[0]["lr"])
         loss = session.train_step(**{name: leaves[int(name.split(".")[1])].detach() for name in names})
-        for norm in Layout(self.model, walk(self.model, [])).norms:
+        for norm in layout.norms:
             if norm.training and norm.num_batches_tracked is not None:
                 norm.num_batches_tracked.add_(1)
         return loss
@@ -156,5 +175,14 @@ class Trainer:
             place = torch.from_dlpack(session.tensor(f"m.{name}"))
             if self._current is None:
                 place.copy_(tensors[key].detach())
-            tensors[key].data = place
+            tensors[key].data = self._places[name] = place
         self._current = session
+
+    def _follow(self, session: Session) -> None:
+        """Takes tensors that have moved since the last step."""
+        slots = Layout(self._whole, walk(self._whole, [])).slots
+        for name, place in self._places.items():
+            tensors, key = slots[name]
+            if tensors[key].data_ptr() != place.data_ptr():
+                place.copy_(tensors[key].detach())
+                tensors[key].data = place

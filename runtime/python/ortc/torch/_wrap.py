@@ -17,7 +17,7 @@ from typing import Any, Literal
 import torch
 import torch.utils._pytree as pytree
 
-from ortc._errors import CompileError, Error
+from ortc._errors import CompileError
 from ortc.torch import _cache, _key
 from ortc.torch._export import Job, Request
 from ortc.torch._layout import Layout, walk
@@ -26,6 +26,7 @@ from ortc.torch._step import Apply, Step
 
 _MOST_SHAPES = 8
 _WARNED_SHAPES = 4
+_MOST_JOBS = 2
 
 
 class _Eager(Exception):
@@ -42,11 +43,16 @@ class _Entry:
         """Why there will be no step."""
         self.waiting = ""
         self.calls = 0
-        self.used: tuple[int, ...] | None = None
-        """Outputs that had gradients in the last backward step."""
+        self.used: set[int] = set()
+        """Outputs that have had gradients."""
 
     def note(self, used: tuple[int, ...]) -> None:
-        self.used = used
+        self.used.update(used)
+
+    def drop(self) -> None:
+        if self.job is not None:
+            self.job.cancel()
+            self.job = None
 
 
 class Compiled:
@@ -128,7 +134,8 @@ class Compiled:
         """Numbers that were others in an earlier call are tensors, so that no number is a compilation."""
         if not any(type(leaf) in (int, float) for leaf in leaves):
             return leaves
-        seen, varying = self.numbers.setdefault(self._kind(leaves, spec), (list(leaves), set()))
+        numbers = [leaf if type(leaf) in (int, float) else None for leaf in leaves]
+        seen, varying = self.numbers.setdefault(self._kind(leaves, spec), (numbers, set()))
         lifted = list(leaves)
         for i, leaf in enumerate(leaves):
             if type(leaf) not in (int, float):
@@ -145,6 +152,9 @@ class Compiled:
         if self.refusal:
             raise _Eager(self.refusal)
         if not torch.is_grad_enabled():
+            if module.training and any(each.step is not None and each.step.is_random for each in self.entries.values()):
+                # Checkpointing computes again what it has first computed so, and must draw the same numbers.
+                self.refusal = "a module with random operators is called without gradients, too"
             raise _Eager("gradients are disabled")
         if not module.training:
             raise _Eager("evaluation mode")
@@ -155,29 +165,43 @@ class Compiled:
             if isinstance(leaf, torch.Tensor):
                 if leaf.device.type != "cpu" or leaf.layout != torch.strided or leaf.is_complex():
                     raise _Eager(f"an input is on {leaf.device}, {leaf.layout}, {leaf.dtype}")
+                if leaf.requires_grad and leaf.dtype != torch.float32:
+                    raise _Eager(f"an input of {leaf.dtype} has a gradient")
+                if type(leaf) not in (torch.Tensor, torch.nn.Parameter):
+                    raise _Eager(f"an input is a {type(leaf).__qualname__}")
                 parts.append((leaf.shape, leaf.dtype, leaf.requires_grad))
             elif leaf is None or isinstance(leaf, (bool, int, float, str)):
-                parts.append(leaf)
+                parts.append((type(leaf), leaf))
             else:
                 raise _Eager(f"an argument is a {type(leaf).__qualname__}")
         layout = self._layout()
-        trained = tuple([layout.get(name).requires_grad for name in layout.parameters])
-        return spec, tuple(parts), layout.attributes(), trained, layout.versions()
+        return spec, tuple(parts), layout.attributes(), layout.tensors(), layout.versions()
 
     def _layout(self) -> Layout:
         modules = walk(self.module, [])
         if self.layout is None or self.layout.modules != modules:
             self.layout = Layout(self.module, modules)
+            self.identities = self.layout.identities()
+            self._forget()
+        elif self.identities != self.layout.identities():
+            before, self.layout = self.layout, Layout(self.module, modules)
+            self.identities = self.layout.identities()
+            if before.parameters != self.layout.parameters or len(before.places) != len(self.layout.places):
+                self._forget()  # others are shared, or there
         return self.layout
+
+    def _forget(self) -> None:
+        for entry in self.entries.values():
+            entry.drop()
+        self.entries.clear()
 
     def _check_module(self) -> None:
         module = self.module
         for name, each in module.named_parameters():
             if each.device.type != "cpu" or each.dtype != torch.float32 or not each.is_contiguous():
                 raise _Eager(f"parameter '{name}' is not dense float32 on the processor")
-        for name, each in module.named_modules():
-            if each is not module and (each._forward_hooks or each._forward_pre_hooks or each._backward_hooks):
-                raise _Eager(f"module '{name}' has hooks")
+        if self._layout().has_hooks():
+            raise _Eager("a module within the module has hooks")
         if refusal := self._layout().refusal():
             raise _Eager(refusal)
 
@@ -188,12 +212,12 @@ class Compiled:
             self._warn_of_shapes(leaves)
             entry = self.entries[key] = _Entry()
             while len(self.entries) > _MOST_SHAPES:
-                self.entries.popitem(last=False)
+                self.entries.popitem(last=False)[1].drop()
         self.entries.move_to_end(key)
         if entry.step is None and not entry.reason:
             self._advance(entry, leaves, spec, self.used.get(self._kind(leaves, spec)), self.options["wait"])
-        elif entry.step is not None and entry.used and set(entry.used) != set(entry.step.cotangents):
-            self._advance(entry, leaves, spec, set(entry.used), False)
+        elif entry.step is not None and not entry.reason and entry.used and entry.used != set(entry.step.cotangents):
+            self._advance(entry, leaves, spec, entry.used, False)
         entry.calls += 1
         self.report.artifacts = sum(each.step is not None for each in self.entries.values())
         return entry
@@ -219,6 +243,9 @@ class Compiled:
                 return
             if entry.calls == 0 and not wait:  # the first call is not slowed: the next one starts the compiler
                 entry.waiting = "compiling begins with the second call"
+                return
+            if not wait and sum(each.job is not None for each in self.entries.values()) >= _MOST_JOBS:
+                entry.waiting = "compiling others"
                 return
             try:
                 entry.job = Job(request)
@@ -249,7 +276,7 @@ class Compiled:
             try:
                 entry.step = Step(folder, digest, self.module, self.options["threads"])
                 return True
-            except (Error, OSError, ValueError, KeyError) as error:
+            except Exception as error:
                 self.report.failures.append(f"damaged entry of the cache, {folder}: {error}")
                 _cache.drop(digest)
         return False
@@ -299,7 +326,10 @@ class Compiled:
         given = []
         for number, name in step.sources:
             each = layout.get(name) if number is None else tensors[number]
-            given.append(each if each.is_contiguous() else each.contiguous())
+            each = each.resolve_neg()
+            if not each.is_contiguous() or each.data_ptr() % each.element_size():
+                each = each.clone(memory_format=torch.contiguous_format)
+            given.append(each)
         trained = [layout.get(name) for name in step.trained]
         statistics = tuple([layout.get(name) for name in step.statistics])
         seed = int(torch.randint(2**31, ())) if step.is_random else 0
