@@ -328,6 +328,8 @@ def _work(request: Request, folder: Path) -> None:
         os.dup2(log, 1)
         os.dup2(log, 2)
         _symbolics.register(bool(request.padding))
+        for parameter in request.module.parameters():  # of the gradients that PyTorch makes, not of those it hands on
+            parameter._backward_hooks = None
         with torch.random.fork_rng():
             _compile(request, folder)
         (folder / "log.txt").unlink()

@@ -78,13 +78,13 @@ class Trainer:
         self.model = model
         self.optimizer = optimizer
         self.threads = threads or int(os.environ.get("ORTC_THREADS", 0)) or torch.get_num_threads()
+        self.flags = ["--optimizer", describe_optimizer(optimizer), *format_flags(flags)]
         if isinstance(optimizer, torch.optim.Optimizer):
             held = {id(each) for group in optimizer.param_groups for each in group["params"]}
             if held != {id(each) for each in model.parameters() if each.requires_grad}:
                 raise CompileError("the optimizer has other parameters than those that the module trains")
             if optimizer.state:
                 raise CompileError("the optimizer has taken steps already, and its state would be lost")
-        self.flags = ["--optimizer", describe_optimizer(optimizer), *format_flags(flags)]
         self._settings = "" if isinstance(optimizer, str) else describe_optimizer(optimizer, lr=0.0)
         self._whole = _WithLoss(model, loss)
         self._places: dict[str, torch.Tensor] = {}
