@@ -480,6 +480,90 @@ class TorchTest(unittest.TestCase):
             warnings.simplefilter("ignore")
             strict(x)
 
+    def test_what_graphs_cannot_say(self) -> None:
+        """Each would be other numbers in silence."""
+
+        class Reversed(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+                return -gradient
+
+        def no_grad(m: nn.Module, y: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad():
+                shift = y.mean()
+            return y - shift
+
+        cases: list[tuple[Any, str]] = [
+            (lambda m, y: y * y.detach(), "cuts gradients off"),
+            (lambda m, y: y * y.data, "cuts gradients off"),
+            (no_grad, "cuts gradients off"),
+            (lambda m, y: Reversed.apply(y), "cuts gradients off"),
+            (lambda m, y: y if torch.equal(y, y) else -y, "looks at numbers"),
+            (lambda m, y: y + torch.empty_like(y).normal_(0.0, 0.1), "the export gives output 0 as"),
+            (lambda m, y: F.softplus(y, beta=3.0, threshold=1.0), "other numbers than the module"),
+        ]
+        for tail, text in cases:
+
+            class Net(Mlp):
+                def forward(self, x: torch.Tensor, tail: Any = tail) -> torch.Tensor:
+                    return tail(self, super().forward(x))
+
+            module = ortc.torch.compile_(Net(), wait=True)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                total(module(torch.randn(5, 6))).backward()
+            report = ortc.torch.report(module)
+            self.assertEqual(report.compiled, 0, text)
+            self.assertIn(text, str(report))
+
+    def test_replaced_parameters(self) -> None:
+        compiled, eager = self.pair(Mlp())
+        x = torch.randn(5, 6)
+        ortc.torch.compile_(compiled, wait=True)
+        self.same(eager(x), compiled(x), "before")
+        for module in (compiled, eager):
+            weight = module.first.weight.detach()
+            module.first.weight = nn.Parameter(weight.t().contiguous().t())  # other strides
+        self.same(eager(x), compiled(x), "strides")
+        self.assertEqual(ortc.torch.report(compiled).compiled, 1)
+        for module in (compiled, eager):
+            module.first = nn.Linear(6, 8)
+        eager.load_state_dict(compiled.state_dict())
+        self.same(eager(x), compiled(x), "another module")
+        for module in (compiled, eager):
+            module.first.bias = None
+        self.same(eager(x), compiled(x), "no bias")
+
+    def test_frozen_tied_weights(self) -> None:
+        compiled, eager = self.pair(Tied())
+        tokens = torch.randint(11, (3, 4))
+        for module in (compiled, eager):
+            module.extra = nn.Parameter(torch.ones(11))
+            module.embed.weight.requires_grad_(False)
+            module.__class__ = type("Scaled", (Tied,), {"forward": lambda self, t: Tied.forward(self, t) * self.extra})
+        for factor in (1.0, 2.0):
+            with torch.no_grad():
+                for module in (compiled, eager):
+                    module.embed.weight.mul_(factor)
+            self.same(eager(tokens), compiled(tokens), str(factor))
+
+    def test_losses_that_alternate(self) -> None:
+        compiled, eager = Two(), None
+        eager = copy.deepcopy(compiled)
+        ortc.torch.compile_(compiled)
+        x = torch.randn(5, 4)
+        for step in range(60):
+            for module in (compiled, eager):
+                module.zero_grad()
+                (module(x)[step % 2]).square().sum().backward()
+            for (name, got), wanted in zip(compiled.named_parameters(), eager.parameters(), strict=True):
+                self.same(wanted.grad, got.grad, name)
+            time.sleep(0.02)
+
     def test_misuse(self) -> None:
         compiled, _ = self.pair(Mlp())
         x = torch.randn(5, 6)
