@@ -30,9 +30,9 @@ inline constexpr llvm::StringLiteral kInPlace = "plan.in_place";
 /// bytes of scratch that it needs while it runs, of all workers together.
 inline constexpr llvm::StringLiteral kTime = "plan.time", kScratch = "plan.scratch";
 /// On a call or plan.step: it computes again what another call has computed.
-// On a plan.step, array<i64>: the external values, gradients of the host's, that are final behind it.
-inline constexpr llvm::StringLiteral kReady = "plan.ready";
 inline constexpr llvm::StringLiteral kRepeated = "plan.repeated";
+/// On a plan.step, array<i64>: the external values, gradients of the host's, that are final behind it.
+inline constexpr llvm::StringLiteral kReady = "plan.ready";
 /// On an entry with a memory budget: the most transient bytes that it may take (i64).
 inline constexpr llvm::StringLiteral kBudget = "plan.budget";
 /// On an entry or program: what recomputation found. Picoseconds of all steps (`time`), of each once

@@ -9,13 +9,8 @@ sums here may differ by.
 from __future__ import annotations
 
 import copy
-import dataclasses
 import os
-import pathlib
 import pickle
-import re
-import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -26,6 +21,10 @@ import torch
 import torch.nn.functional as F
 import torch.utils._pytree as pytree
 from torch import nn
+from torch_modules import (
+    Attention, Batch, Branching, ConvNorm, Dropping, FromBatch, Lstm, Masked, Mlp, Nested, Scaled, Tied, Two,
+    distance, resident_pages, total, widen,
+)
 
 import ortc.torch
 
@@ -41,150 +40,6 @@ def setUpModule() -> None:
 
 def tearDownModule() -> None:
     cache.cleanup()
-
-
-def distance(wanted: torch.Tensor, got: torch.Tensor) -> float:
-    largest = max(float(wanted.abs().max()), 1e-3) if wanted.numel() else 1.0
-    return float((wanted.double() - got.double()).abs().max()) / largest if wanted.numel() else 0.0
-
-
-def resident_pages() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1])
-
-
-def widen(value: Any) -> Any:
-    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
-
-
-class Mlp(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second = nn.Linear(6, 8), nn.Linear(8, 3)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.second(torch.tanh(self.first(x)))
-
-
-class ConvNorm(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv, self.norm, self.head = nn.Conv2d(2, 4, 3, bias=False), nn.BatchNorm2d(4), nn.Linear(4, 3)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(torch.relu(self.norm(self.conv(x))).mean((2, 3)))
-
-
-class Tied(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed, self.head = nn.Embedding(11, 6), nn.Linear(6, 11, bias=False)
-        self.head.weight = self.embed.weight
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        return self.head(self.embed(tokens))
-
-
-class Nested(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-
-    def forward(self, x: torch.Tensor, *, scale: float = 1.0, other: torch.Tensor | None = None) -> dict[str, Any]:
-        y = self.layer(x) * scale
-        return {"y": y, "nothing": None, "pair": (y.sum(), y if other is None else y + other), "rows": 4}
-
-
-class Lstm(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.lstm, self.head = nn.LSTM(3, 5, batch_first=True), nn.Linear(5, 2)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.lstm(x)[0][:, -1])
-
-
-class Attention(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.qkv, self.norm, self.out = nn.Linear(8, 24), nn.LayerNorm(8), nn.Linear(8, 8)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
-        return x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True))
-
-
-class Masked(nn.Module):
-    """A buffer whose values matter, and which scripts may change."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-        self.register_buffer("mask", torch.tensor([1.0, 0.0, 1.0, 1.0]))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.layer(x) * self.mask
-
-
-class Two(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.trunk, self.left, self.right = nn.Linear(4, 6), nn.Linear(6, 2), nn.Linear(6, 3)
-
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        h = torch.relu(self.trunk(x))
-        return self.left(h), self.right(h)
-
-
-class Dropping(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.drop, self.second = nn.Linear(64, 256), nn.Dropout(0.5), nn.Linear(256, 4)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.second(self.drop(self.first(x)))
-
-
-class Scaled(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(3, 3)
-
-    def forward(self, x: torch.Tensor, count: int) -> torch.Tensor:
-        return self.layer(x).sum() / count
-
-
-class Branching(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(3, 3)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.layer(x) if x.sum() > 0 else -self.layer(x)
-
-
-@dataclasses.dataclass
-class Batch:
-    x: torch.Tensor
-    weight: float
-
-
-pytree.register_dataclass(Batch) if hasattr(pytree, "register_dataclass") else None
-
-
-class FromBatch(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(3, 2)
-
-    def forward(self, batch: Batch) -> torch.Tensor:
-        return self.layer(batch.x) * batch.weight
-
-
-def total(result: Any) -> torch.Tensor:
-    """A loss of everything that a module gives."""
-    parts = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
-    return sum(((each * each).mean() + each.sum() * 0.1 for each in parts), torch.zeros(()))
 
 
 class TorchTest(unittest.TestCase):
@@ -622,122 +477,6 @@ class TorchTest(unittest.TestCase):
         for other in results[1:]:
             for a, b in zip(results[0], other, strict=True):
                 self.assertTrue(torch.equal(a, b))
-
-
-class TrainerTest(unittest.TestCase):
-    """The fused step, against PyTorch's optimizers."""
-
-    def test_optimizers(self) -> None:
-        kinds = [
-            lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3, nesterov=True),
-            lambda p: torch.optim.Adam(p, lr=1e-2, betas=(0.8, 0.99), eps=1e-6),
-            lambda p: torch.optim.AdamW(p, lr=1e-2, weight_decay=0.1),
-        ]
-        for make in kinds:
-            torch.manual_seed(0)
-            model = ConvNorm()
-            eager = copy.deepcopy(model)
-            mine, other = make(model.parameters()), make(eager.parameters())
-            schedules = [torch.optim.lr_scheduler.StepLR(each, 2, 0.5) for each in (mine, other)]
-            trainer = ortc.torch.Trainer(model, F.cross_entropy, mine)
-            x, y = torch.randn(4, 2, 7, 7), torch.randint(3, (4,))
-            for rows in (4, 4, 3, 4, 3):  # of each number of rows there is one artifact
-                loss = trainer.step(x[:rows], y[:rows])
-                other.zero_grad()
-                wanted = F.cross_entropy(eager(x[:rows]), y[:rows])
-                wanted.backward()
-                other.step()
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # the compiled optimizer has not stepped
-                    for schedule in schedules:
-                        schedule.step()
-                self.assertAlmostEqual(loss, wanted.item(), places=5)
-            for (name, got), expected in zip(model.state_dict().items(), eager.state_dict().values(), strict=True):
-                self.assertLessEqual(distance(expected.float(), got.float()), 1e-4, f"{name} of {type(mine).__name__}")
-
-    def test_what_is_refused(self) -> None:
-        model = Mlp()
-        for optimizer, text in (
-            (torch.optim.Adagrad(model.parameters()), "Adagrad is not compiled"),
-            (torch.optim.Adam(model.parameters(), amsgrad=True), "amsgrad"),
-            (torch.optim.SGD([{"params": [p]} for p in model.parameters()], lr=0.1), "several groups"),
-        ):
-            with self.assertRaisesRegex(ortc.CompileError, text):
-                ortc.torch.Trainer(model, F.cross_entropy, optimizer)
-
-
-class PageTest(unittest.TestCase):
-    def test_blocks_run(self) -> None:
-        path = pathlib.Path(__file__).parents[2] / "docs/torch.md"
-        text = path.read_text()
-        names: dict[str, Any] = {}
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(cache.name)
-        for block in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
-            self.assertEqual(block[1], "python", "a block that no test runs")
-            exec(compile("\n" * text[: block.start(2)].count("\n") + block[2], str(path), "exec"), names)
-        self.assertLess(float(F.cross_entropy(names["model"](names["pixels"]), names["label"])), 1.0)
-
-
-class CacheTest(unittest.TestCase):
-    SCRIPT = """
-import sys, torch, ortc.torch
-torch.manual_seed(0)
-m = ortc.torch.compile_(torch.nn.Linear(3, 2), wait=len(sys.argv) < 2)
-m(torch.ones(1, 3)).sum().backward()
-r = ortc.torch.report(m)
-print(r.compiled, len(r.failures))
-"""
-
-    def run_script(self, folder: str, *arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", self.SCRIPT, *arguments], env={**os.environ, "ORTC_CACHE_DIR": folder}, capture_output=True, text=True
-        )
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout.strip()
-
-    def test_processes_share_artifacts(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            self.assertEqual(self.run_script(folder), "1 0")
-            self.assertEqual(self.run_script(folder, "nowait"), "1 0")
-
-    def test_two_at_once(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            environment = {**os.environ, "ORTC_CACHE_DIR": folder}
-            both = [
-                subprocess.Popen([sys.executable, "-c", self.SCRIPT], env=environment, stdout=subprocess.PIPE, text=True)
-                for _ in range(2)
-            ]
-            self.assertEqual([each.communicate()[0].strip() for each in both], ["1 0", "1 0"])
-            self.assertEqual([name for name in os.listdir(folder) if name.endswith(".tmp")], [])
-
-    def test_damaged_entries(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            self.run_script(folder)
-            (entry,) = os.listdir(folder)
-            path = os.path.join(folder, entry, "artifact", "model.ortc")
-            with open(path, "r+b") as file:
-                file.seek(os.path.getsize(path) // 2)
-                file.write(b"damage" * 100)
-            self.assertEqual(self.run_script(folder), "1 1")
-            self.assertEqual(self.run_script(folder), "1 0")
-
-    def test_places_that_cannot_be_written(self) -> None:
-        with tempfile.NamedTemporaryFile() as file:
-            self.assertEqual(self.run_script(os.path.join(file.name, "cache")), "0 1")
-
-    def test_compilers_that_are_killed(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            program = os.path.join(folder, "ortc")
-            with open(program, "w") as file:
-                file.write("#!/bin/sh\nkill -9 $$\n")
-            os.chmod(program, 0o755)
-            real = os.environ.get("ORTC_COMPILER", "")
-            try:
-                os.environ["ORTC_COMPILER"] = program
-                self.assertEqual(self.run_script(os.path.join(folder, "cache")), "0 1")
-            finally:
-                os.environ["ORTC_COMPILER"] = real
 
 
 if __name__ == "__main__":

@@ -1,0 +1,154 @@
+"""Fused steps, the cache of artifacts, and the page on PyTorch.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch_modules import ConvNorm, Mlp, distance
+
+import ortc.torch
+
+
+def setUpModule() -> None:
+    global cache
+    cache = tempfile.TemporaryDirectory()
+    os.environ["ORTC_CACHE_DIR"] = cache.name
+    torch.set_num_threads(2)
+
+
+def tearDownModule() -> None:
+    cache.cleanup()
+
+
+class TrainerTest(unittest.TestCase):
+    """The fused step, against PyTorch's optimizers."""
+
+    def test_optimizers(self) -> None:
+        kinds = [
+            lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3, nesterov=True),
+            lambda p: torch.optim.Adam(p, lr=1e-2, betas=(0.8, 0.99), eps=1e-6),
+            lambda p: torch.optim.AdamW(p, lr=1e-2, weight_decay=0.1),
+        ]
+        for make in kinds:
+            torch.manual_seed(0)
+            model = ConvNorm()
+            eager = copy.deepcopy(model)
+            mine, other = make(model.parameters()), make(eager.parameters())
+            schedules = [torch.optim.lr_scheduler.StepLR(each, 2, 0.5) for each in (mine, other)]
+            trainer = ortc.torch.Trainer(model, F.cross_entropy, mine)
+            x, y = torch.randn(4, 2, 7, 7), torch.randint(3, (4,))
+            for rows in (4, 4, 3, 4, 3):  # of each number of rows there is one artifact
+                loss = trainer.step(x[:rows], y[:rows])
+                other.zero_grad()
+                wanted = F.cross_entropy(eager(x[:rows]), y[:rows])
+                wanted.backward()
+                other.step()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # the compiled optimizer has not stepped
+                    for schedule in schedules:
+                        schedule.step()
+                self.assertAlmostEqual(loss, wanted.item(), places=5)
+            for (name, got), expected in zip(model.state_dict().items(), eager.state_dict().values(), strict=True):
+                self.assertLessEqual(distance(expected.float(), got.float()), 1e-4, f"{name} of {type(mine).__name__}")
+
+    def test_what_is_refused(self) -> None:
+        model = Mlp()
+        for optimizer, text in (
+            (torch.optim.Adagrad(model.parameters()), "Adagrad is not compiled"),
+            (torch.optim.Adam(model.parameters(), amsgrad=True), "amsgrad"),
+            (torch.optim.SGD([{"params": [p]} for p in model.parameters()], lr=0.1), "several groups"),
+        ):
+            with self.assertRaisesRegex(ortc.CompileError, text):
+                ortc.torch.Trainer(model, F.cross_entropy, optimizer)
+
+
+class PageTest(unittest.TestCase):
+    def test_blocks_run(self) -> None:
+        path = pathlib.Path(__file__).parents[2] / "docs/torch.md"
+        text = path.read_text()
+        names: dict[str, Any] = {}
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(cache.name)
+        for block in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
+            self.assertEqual(block[1], "python", "a block that no test runs")
+            exec(compile("\n" * text[: block.start(2)].count("\n") + block[2], str(path), "exec"), names)
+        self.assertLess(float(F.cross_entropy(names["model"](names["pixels"]), names["label"])), 1.0)
+
+
+class CacheTest(unittest.TestCase):
+    SCRIPT = """
+import sys, torch, ortc.torch
+torch.manual_seed(0)
+m = ortc.torch.compile_(torch.nn.Linear(3, 2), wait=len(sys.argv) < 2)
+m(torch.ones(1, 3)).sum().backward()
+r = ortc.torch.report(m)
+print(r.compiled, len(r.failures))
+"""
+
+    def run_script(self, folder: str, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", self.SCRIPT, *arguments], env={**os.environ, "ORTC_CACHE_DIR": folder}, capture_output=True, text=True
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.strip()
+
+    def test_processes_share_artifacts(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(self.run_script(folder), "1 0")
+            self.assertEqual(self.run_script(folder, "nowait"), "1 0")
+
+    def test_two_at_once(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "ORTC_CACHE_DIR": folder}
+            both = [
+                subprocess.Popen([sys.executable, "-c", self.SCRIPT], env=environment, stdout=subprocess.PIPE, text=True)
+                for _ in range(2)
+            ]
+            self.assertEqual([each.communicate()[0].strip() for each in both], ["1 0", "1 0"])
+            self.assertEqual([name for name in os.listdir(folder) if name.endswith(".tmp")], [])
+
+    def test_damaged_entries(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.run_script(folder)
+            (entry,) = os.listdir(folder)
+            path = os.path.join(folder, entry, "artifact", "model.ortc")
+            with open(path, "r+b") as file:
+                file.seek(os.path.getsize(path) // 2)
+                file.write(b"damage" * 100)
+            self.assertEqual(self.run_script(folder), "1 1")
+            self.assertEqual(self.run_script(folder), "1 0")
+
+    def test_places_that_cannot_be_written(self) -> None:
+        with tempfile.NamedTemporaryFile() as file:
+            self.assertEqual(self.run_script(os.path.join(file.name, "cache")), "0 1")
+
+    def test_compilers_that_are_killed(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "ortc")
+            with open(program, "w") as file:
+                file.write("#!/bin/sh\nkill -9 $$\n")
+            os.chmod(program, 0o755)
+            real = os.environ.get("ORTC_COMPILER", "")
+            try:
+                os.environ["ORTC_COMPILER"] = program
+                self.assertEqual(self.run_script(os.path.join(folder, "cache")), "0 1")
+            finally:
+                os.environ["ORTC_COMPILER"] = real
+
+
+if __name__ == "__main__":
+    unittest.main()
