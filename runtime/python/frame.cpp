@@ -3,6 +3,7 @@
 #include "runtime/python/frame.h"
 
 #include <algorithm>
+#include <unistd.h>
 
 #include "runtime/python/errors.h"
 
@@ -18,7 +19,10 @@ Pool::Pool(uint32_t wanted) : workers(std::clamp(wanted, 1u, ORTC_POOL_MAX_WORKE
     raise(ORTC_E_MEMORY, "cannot start " + std::to_string(workers) + " threads");
 }
 
-Pool::~Pool() { ortc_pool_destroy(pool); }
+Pool::~Pool() {
+  if (getpid() == owner) // in a forked child the threads are not there to be waited for
+    ortc_pool_destroy(pool);
+}
 
 Frame::Frame(std::shared_ptr<Program> of, std::shared_ptr<Pool> with)
     : program(std::move(of)), pool(std::move(with)) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <ortc/threads.h>
+#include <unistd.h>
 #include <vector>
 
 #include "runtime/python/program.h"
@@ -26,7 +27,8 @@ public:
 
 private:
   const uint32_t workers;
-  ortc_pool *pool = nullptr; ///< null: the caller's thread alone
+  ortc_pool *pool = nullptr;  ///< null: the caller's thread alone
+  const int owner = getpid(); ///< the process that has its threads
 };
 
 /// A session of an artifact that was compiled with `--cotangents` and `--bind parameters,gradients`. Several frames of

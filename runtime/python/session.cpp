@@ -6,6 +6,7 @@
 #include <limits>
 #include <sys/mman.h>
 #include <thread>
+#include <unistd.h>
 
 #include "runtime/python/errors.h"
 #include "runtime/python/types.h"
@@ -69,7 +70,8 @@ Session::Session(std::shared_ptr<Program> of, uint32_t wanted, bool stopOnNotFin
 
 Session::~Session() {
   ortc_session_destroy(session);
-  ortc_pool_destroy(pool);
+  if (getpid() == owner) // in a forked child the threads are not there to be waited for
+    ortc_pool_destroy(pool);
 }
 
 void Session::check(ortc_status status, const std::string &what) const {
@@ -92,6 +94,9 @@ void Session::reset() {
 // ---- Steps.
 
 double Session::step(uint32_t role) {
+  if (pool && getpid() != owner)
+    raise(ORTC_E_STATE,
+          "the session's threads are another process's; a forked child makes a session of its own");
   double loss = std::numeric_limits<double>::quiet_NaN();
   ortc_status status;
   {

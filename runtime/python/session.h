@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <ortc/threads.h>
+#include <unistd.h>
 
 #include "runtime/python/arrays.h"
 
@@ -122,6 +123,7 @@ private:
   std::shared_ptr<Region> persistent;
   uint32_t threads = 1, binding = 0;
   ortc_pool *pool = nullptr;
+  const int owner = getpid(); ///< the process that has the pool's threads
   ortc_session *session = nullptr;
   std::vector<std::vector<Slot>> slots; ///< by binding, as Binding::values
   std::atomic_flag isBusy = ATOMIC_FLAG_INIT;
