@@ -45,6 +45,8 @@ class _Entry:
         self.calls = 0
         self.used: set[int] = set()
         """Outputs that have had gradients."""
+        self.requested: set[int] | None = None
+        """Those that the job compiles for; None: all."""
 
     def note(self, used: tuple[int, ...]) -> None:
         self.used.update(used)
@@ -247,6 +249,7 @@ class Compiled:
             if not wait and sum(each.job is not None for each in self.entries.values()) >= _MOST_JOBS:
                 entry.waiting = "compiling others"
                 return
+            entry.requested = used and set(used)
             try:
                 entry.job = Job(request)
             except OSError as error:
@@ -256,6 +259,8 @@ class Compiled:
         if not entry.job.is_done(wait):
             return
         job, entry.job = entry.job, None
+        if not job.error and used and entry.requested and not used <= entry.requested:
+            return self._advance(entry, leaves, spec, used, wait)  # other outputs have had gradients meanwhile
         if job.error:
             self._fail(entry, job.error)
         elif not self._open(entry, job.digest):
