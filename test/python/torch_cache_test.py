@@ -18,20 +18,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch_modules import ConvNorm, Mlp, distance
+from torch_modules import ConvNorm, Mlp, distance, use_own_cache
 
 import ortc.torch
 
 
 def setUpModule() -> None:
-    global cache
-    cache = tempfile.TemporaryDirectory()
-    os.environ["ORTC_CACHE_DIR"] = cache.name
-    torch.set_num_threads(2)
-
-
-def tearDownModule() -> None:
-    cache.cleanup()
+    use_own_cache()
 
 
 class TrainerTest(unittest.TestCase):
@@ -82,7 +75,7 @@ class PageTest(unittest.TestCase):
         text = path.read_text()
         names: dict[str, Any] = {}
         self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(cache.name)
+        os.chdir(os.environ["ORTC_CACHE_DIR"])
         for block in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
             self.assertEqual(block[1], "python", "a block that no test runs")
             exec(compile("\n" * text[: block.start(2)].count("\n") + block[2], str(path), "exec"), names)

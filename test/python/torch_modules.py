@@ -6,12 +6,23 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import dataclasses
+import os
+import tempfile
+import unittest
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 import torch.utils._pytree as pytree
 from torch import nn
+
+
+def use_own_cache() -> None:
+    """For setUpModule: artifacts go into a folder that lasts as long as the tests of the file do."""
+    cache = tempfile.TemporaryDirectory()
+    unittest.addModuleCleanup(cache.cleanup)
+    os.environ["ORTC_CACHE_DIR"] = cache.name
+    torch.set_num_threads(2)
 
 
 def distance(wanted: torch.Tensor, got: torch.Tensor) -> float:

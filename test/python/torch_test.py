@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import tempfile
 import time
 import unittest
 import warnings
@@ -23,7 +22,7 @@ import torch.utils._pytree as pytree
 from torch import nn
 from torch_modules import (
     Attention, Batch, Branching, ConvNorm, Dropping, FromBatch, Lstm, Masked, Mlp, Nested, Scaled, Tied, Two,
-    distance, resident_pages, total, widen,
+    distance, resident_pages, total, use_own_cache, widen,
 )
 
 import ortc.torch
@@ -32,14 +31,7 @@ TOLERANCE = 2e-5
 
 
 def setUpModule() -> None:
-    global cache
-    cache = tempfile.TemporaryDirectory()
-    os.environ["ORTC_CACHE_DIR"] = cache.name
-    torch.set_num_threads(2)
-
-
-def tearDownModule() -> None:
-    cache.cleanup()
+    use_own_cache()
 
 
 class TorchTest(unittest.TestCase):

@@ -27,7 +27,6 @@ from ortc._errors import CompileError
 from ortc.torch import _cache, _symbolics
 from ortc.torch._layout import Layout, walk
 
-
 _LIMIT_S = 3600
 """A child that has not compiled by then hangs."""
 

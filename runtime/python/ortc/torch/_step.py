@@ -96,13 +96,12 @@ class _Lease:
 
 
 class Step:
-    """An artifact with what a call of it needs. `slots`: where the module has its bound tensors, by name."""
+    """An artifact with what a call of it needs."""
 
     def __init__(self, folder: Path, digest: str, module: torch.nn.Module, threads: int) -> None:
         meta = json.loads((folder / "meta.json").read_text())
         if meta["digest"] != digest:
             raise ValueError("it was compiled from something else")
-        self.digest = digest
         self.spec = pytree.treespec_loads(meta["spec"])
         self.tensor_places: list[int] = meta["tensors"]
         self.constants: list[Any] = meta["constants"]
@@ -192,8 +191,8 @@ class Step:
             each = cotangents[i]
             if each is None:
                 each = torch.zeros(self.shapes[i], dtype=self.dtypes[i])
-            given.append(each if each.is_contiguous() else each.contiguous())
-        dense = tuple(each if each.is_contiguous() else each.contiguous() for each in saved)
+            given.append(each.contiguous())
+        dense = tuple(each.contiguous() for each in saved)
         kept, rest = dense[: len(self.kept)], dense[len(self.kept) :]
         weights = rest[: len(self.trained)] + statistics
         bound = tuple(weights[i] for i in self.bound_order)

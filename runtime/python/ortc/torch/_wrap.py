@@ -325,8 +325,8 @@ class Compiled:
 
     def _run(self, entry: _Entry, leaves: list[Any]) -> Any:
         step = entry.step
-        assert step is not None
-        layout = self._layout()
+        layout = self.layout  # _key has looked whether it is the module's still
+        assert step is not None and layout is not None
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         given = []
         for number, name in step.sources:
