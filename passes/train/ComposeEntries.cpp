@@ -41,14 +41,16 @@ public:
     bindsGradients = options.bindsGradients;
     if (options.cotangents)
       return success((!backward || succeeded(buildForwardBackward())) &&
-                     (!forward || succeeded(buildPredict())) && (!update || succeeded(buildUpdate())));
+                     (!forward || succeeded(buildPredict())) &&
+                     (!update || succeeded(buildUpdate(/*carriesState=*/false))));
     if (backward && !update)
       return module.emitError("gradients without @update: run ortc-build-update first");
     bool cut = options.gradients && backward;
     return success((!backward || succeeded(buildTrain())) &&
                    (!backward || !accumulate || succeeded(buildAccumulate())) &&
                    (!forward || !loss || succeeded(buildEval())) && (!forward || succeeded(buildPredict())) &&
-                   (!cut || succeeded(buildGradients())) && (!cut || succeeded(buildCutUpdate())));
+                   (!cut || succeeded(buildGradients())) &&
+                   (!cut || succeeded(buildUpdate(/*carriesState=*/true))));
   }
 
 private:
@@ -59,9 +61,8 @@ private:
   SmallVector<Port> giveGradients(ArrayRef<Port> ports, bool isBackward);
   FailureOr<SmallVector<Port>> takeGradients(FunctionComposer &composer);
   LogicalResult buildForwardBackward();
-  LogicalResult buildUpdate();
   LogicalResult buildGradients();
-  LogicalResult buildCutUpdate();
+  LogicalResult buildUpdate(bool carriesState);
   FunctionComposer start(StringRef entry);
   void markBound(func::FuncOp function);
   void finish(FunctionComposer &composer, StringRef entry, ArrayRef<Port> results);
@@ -228,18 +229,6 @@ LogicalResult EntryBuilder::buildForwardBackward() {
   return success();
 }
 
-LogicalResult EntryBuilder::buildUpdate() {
-  FunctionComposer composer = start("update");
-  FailureOr<SmallVector<Port>> gradients = takeGradients(composer);
-  if (failed(gradients))
-    return failure();
-  FailureOr<SmallVector<Port>> updates = composer.inlinePart(update, *gradients);
-  if (failed(updates))
-    return failure();
-  finish(composer, "update", *updates);
-  return success();
-}
-
 /// The same state under another attribute, e.g. from train.update to train.gradient.
 static Port renamed(const Port &port, StringRef name) {
   return {NamedAttribute(name, port.attribute.getValue()), port.value};
@@ -258,10 +247,11 @@ LogicalResult EntryBuilder::buildGradients() {
   return success();
 }
 
-LogicalResult EntryBuilder::buildCutUpdate() {
+/// `carriesState`: the gradients entry gives new state of the forward part as a gradient, and this one stores it.
+LogicalResult EntryBuilder::buildUpdate(bool carriesState) {
   FunctionComposer composer = start("update");
   SmallVector<Port> results;
-  for (unsigned i = 0; i < backward.getNumResults(); ++i) {
+  for (unsigned i = 0; carriesState && i < backward.getNumResults(); ++i) {
     Attribute state = backward.getResultAttr(i, kUpdate);
     if (!state)
       continue;
