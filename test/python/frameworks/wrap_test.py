@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 import torch.utils._pytree as pytree
 from torch import nn
-from torch_modules import (
+from modules import (
     Attention, Batch, Branching, ConvNorm, Dropping, FromBatch, Lstm, Masked, Mlp, Nested, Scaled, Tied, Two,
     distance, resident_pages, total, use_own_cache, widen,
 )

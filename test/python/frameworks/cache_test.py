@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch_modules import ConvNorm, Mlp, distance, use_own_cache
+from modules import ConvNorm, Mlp, distance, use_own_cache
 
 import ortc.torch
 
@@ -71,7 +71,7 @@ class TrainerTest(unittest.TestCase):
 
 class PageTest(unittest.TestCase):
     def test_blocks_run(self) -> None:
-        path = pathlib.Path(__file__).parents[2] / "docs/torch.md"
+        path = pathlib.Path(__file__).parents[3] / "docs/torch.md"
         text = path.read_text()
         names: dict[str, Any] = {}
         self.addCleanup(os.chdir, os.getcwd())
