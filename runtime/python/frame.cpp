@@ -3,7 +3,6 @@
 #include "runtime/python/frame.h"
 
 #include <algorithm>
-#include <unistd.h>
 
 #include "runtime/python/errors.h"
 
@@ -13,15 +12,14 @@ namespace ortc::python {
 
 static constexpr const char *kSeed = "random.seed", *kStep = "random.step";
 
-Pool::Pool(uint32_t wanted) : workers(std::clamp(wanted, 1u, ORTC_POOL_MAX_WORKERS)) {
-  pool = workers > 1 ? ortc_pool_create(workers) : nullptr;
-  if (workers > 1 && !pool)
-    raise(ORTC_E_MEMORY, "cannot start " + std::to_string(workers) + " threads");
-}
-
-Pool::~Pool() {
-  if (getpid() == owner) // in a forked child the threads are not there to be waited for
-    ortc_pool_destroy(pool);
+/// What its method data_ptr() says.
+static void *readAddress(nb::handle tensor) {
+  static PyObject *const name = PyUnicode_InternFromString("data_ptr");
+  PyObject *const arguments[] = {tensor.ptr()};
+  nb::object address = nb::steal(PyObject_VectorcallMethod(name, arguments, 1, nullptr));
+  if (!address.is_valid())
+    throw nb::python_error();
+  return reinterpret_cast<void *>(nb::cast<uintptr_t>(address));
 }
 
 Frame::Frame(std::shared_ptr<Program> of, std::shared_ptr<Pool> with)
@@ -32,10 +30,7 @@ Frame::Frame(std::shared_ptr<Program> of, std::shared_ptr<Pool> with)
   ortc_session_options options = ORTC_INIT(ortc_session_options);
   options.flags = ORTC_SESSION_BIND_ALL;
   options.workers = std::min(pool->getWorkers(), program->getInfo().max_workers);
-  if (options.workers > 1) {
-    options.parallel_for = ortc_pool_parallel_for;
-    options.pool = pool->get();
-  }
+  pool->give(options);
   ortc_message message{};
   ortc_status status;
   {
@@ -50,8 +45,12 @@ Frame::~Frame() { ortc_session_destroy(session); }
 void Frame::readEntries() {
   bool hasForward = false, hasBackward = false;
   ortc_entry_info entry = ORTC_INIT(ortc_entry_info);
+  const bool hasPredictAlone = ortc_entry_get(program->get(), 0, &entry) == ORTC_OK &&
+                               entry.role == ORTC_ENTRY_PREDICT &&
+                               ortc_entry_get(program->get(), 1, &entry) != ORTC_OK;
+  forwardRole = hasPredictAlone ? ORTC_ENTRY_PREDICT : ORTC_ENTRY_FORWARD;
   for (uint32_t i = 0; ortc_entry_get(program->get(), i, &entry) == ORTC_OK; ++i) {
-    bool isForward = entry.role == ORTC_ENTRY_FORWARD;
+    const bool isForward = entry.role == forwardRole;
     if (entry.binding != 0 || !(isForward || entry.role == ORTC_ENTRY_BACKWARD))
       continue;
     (isForward ? hasForward : hasBackward) = true;
@@ -86,7 +85,7 @@ void Frame::readEntries() {
       }
     }
   }
-  if (!hasForward || !hasBackward)
+  if (!hasForward || !(hasBackward || hasPredictAlone))
     raise(ORTC_E_ARGUMENT, "the artifact was not compiled with --cotangents");
   ortc_tensor_info seed = ORTC_INIT(ortc_tensor_info);
   isRandom = ortc_tensor_find(program->get(), kSeed, &seed) == ORTC_OK && seed.role == ORTC_ROLE_SCALAR;
@@ -123,8 +122,14 @@ void Frame::place(std::vector<Slot> &slots, const nb::tuple &tensors, const char
     raise(ORTC_E_ARGUMENT,
           std::to_string(tensors.size()) + " " + what + ", but the step has " + std::to_string(count));
   for (size_t i = 0; i < count; ++i)
-    place(slots[which ? (*which)[i] : i],
-          reinterpret_cast<void *>(nb::cast<uintptr_t>(tensors[i].attr("data_ptr")())));
+    place(slots[which ? (*which)[i] : i], readAddress(tensors[i]));
+}
+
+std::vector<uint64_t> Frame::getGradientOffsets() const {
+  std::vector<uint64_t> offsets;
+  for (const Slot &slot : gradients)
+    offsets.push_back(slot.offset);
+  return offsets;
 }
 
 void Frame::step(uint32_t role) {
@@ -145,7 +150,7 @@ void Frame::forward(nb::tuple given, nb::tuple weights, nb::tuple results, int64
     python::check(ortc_set_scalar(session, kSeed, double(seed)), ortc_session_message(session));
     python::check(ortc_set_scalar(session, kStep, 0), ortc_session_message(session));
   }
-  step(ORTC_ENTRY_FORWARD);
+  step(forwardRole);
 }
 
 void Frame::backward(nb::tuple given, uintptr_t buffer, nb::tuple results, nb::tuple readAgain,

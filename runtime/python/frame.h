@@ -3,36 +3,17 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
-#include <ortc/threads.h>
-#include <unistd.h>
+#include <utility>
 #include <vector>
 
+#include "runtime/python/pool.h"
 #include "runtime/python/program.h"
 
 namespace ortc::python {
 
-/// Threads that frames and sessions share; one step at a time has them.
-class Pool {
-public:
-  /// Raises MemoryError where threads cannot be had.
-  explicit Pool(uint32_t workers);
-  ~Pool();
-  Pool(const Pool &) = delete;
-  Pool &operator=(const Pool &) = delete;
-
-  uint32_t getWorkers() const { return workers; }
-  ortc_pool *get() const { return pool; }
-  std::mutex mutex;
-
-private:
-  const uint32_t workers;
-  ortc_pool *pool = nullptr;  ///< null: the caller's thread alone
-  const int owner = getpid(); ///< the process that has its threads
-};
-
 /// A session of an artifact that was compiled with `--cotangents` and `--bind parameters,gradients`. Several frames of
-/// one program are several forward steps that wait for their backward steps; parameters are the caller's.
+/// one program are several forward steps that wait for their backward steps; parameters are the caller's. Of an
+/// artifact that has only `predict` that is the forward step, and there is no backward step.
 ///
 /// Tensors are any objects with a method data_ptr(), in the order of names(): type, shape, strides and device are the
 /// caller's to check. Their memory must stay until the step that reads or writes it has ended.
@@ -55,6 +36,8 @@ public:
                 nanobind::tuple kept, nanobind::tuple bound, nanobind::tuple reread);
   /// Of that buffer.
   uint64_t getGradientBytes() const { return gradientBytes; }
+  /// Where each gradient is in it, in bytes, in the order of names().
+  std::vector<uint64_t> getGradientOffsets() const;
 
 private:
   struct Slot {
@@ -77,6 +60,7 @@ private:
   std::vector<size_t> reread, kept; ///< of outputs, of inputs
   uint64_t gradientBytes = 0;
   bool isRandom = false;
+  uint32_t forwardRole = ORTC_ENTRY_FORWARD;
 };
 
 } // namespace ortc::python

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "runtime/python/containers.h"
 #include "runtime/python/frame.h"
 #include "runtime/python/session.h"
 #include "runtime/python/types.h"
@@ -78,6 +79,9 @@ NB_MODULE(_runtime, module) {
     return array;
   });
 
+  module.def("take_snapshot", takeSnapshot, "containers"_a);
+  module.def("is_unchanged", isUnchanged, "containers"_a, "snapshot"_a);
+
   nb::class_<Program>(module, "Program")
       .def(nb::init<const std::string &, const std::string &>(), "path"_a, "device"_a = "cpu")
       .def_prop_ro("target", [](const Program &p) { return p.getInfo().target_name; })
@@ -96,6 +100,7 @@ NB_MODULE(_runtime, module) {
       .def(nb::init<std::shared_ptr<Program>, std::shared_ptr<Pool>>(), "program"_a, "pool"_a)
       .def("names", &Frame::list, "kind"_a)
       .def_prop_ro("gradient_bytes", &Frame::getGradientBytes)
+      .def_prop_ro("gradient_offsets", &Frame::getGradientOffsets)
       .def("forward", &Frame::forward, "inputs"_a, "bound"_a, "outputs"_a, "seed"_a)
       .def("backward", &Frame::backward, "cotangents"_a, "gradients"_a, "input_gradients"_a, "kept"_a,
            "bound"_a, "reread"_a);

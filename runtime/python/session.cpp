@@ -6,7 +6,6 @@
 #include <limits>
 #include <sys/mman.h>
 #include <thread>
-#include <unistd.h>
 
 #include "runtime/python/errors.h"
 #include "runtime/python/types.h"
@@ -48,31 +47,20 @@ Session::Session(std::shared_ptr<Program> of, uint32_t wanted, bool stopOnNotFin
     persistent = std::make_shared<Region>(program->getInfo().persistent_bytes);
     options.persistent = persistent->data;
   }
-  if (threads > 1) {
-    pool = ortc_pool_create(threads);
-    if (!pool)
-      raise(ORTC_E_MEMORY, "cannot start " + std::to_string(threads) + " threads; try threads=1");
-    options.parallel_for = ortc_pool_parallel_for;
-    options.pool = pool;
-  }
+  pool = std::make_unique<Pool>(threads);
+  pool->give(options);
   ortc_message message{};
   ortc_status status;
   {
     nb::gil_scoped_release release;
     status = ortc_session_create(program->get(), &options, &session, &message);
   }
-  if (status != ORTC_OK)
-    ortc_pool_destroy(pool);
   python::check(status, message.text, "session");
   for (const Binding &each : program->getBindings())
     slots.emplace_back(each.values.size());
 }
 
-Session::~Session() {
-  ortc_session_destroy(session);
-  if (getpid() == owner) // in a forked child the threads are not there to be waited for
-    ortc_pool_destroy(pool);
-}
+Session::~Session() { ortc_session_destroy(session); }
 
 void Session::check(ortc_status status, const std::string &what) const {
   if (status != ORTC_OK)
@@ -94,7 +82,7 @@ void Session::reset() {
 // ---- Steps.
 
 double Session::step(uint32_t role) {
-  if (pool && getpid() != owner)
+  if (pool->isOfParent())
     raise(ORTC_E_STATE,
           "the session's threads are another process's; a forked child makes a session of its own");
   double loss = std::numeric_limits<double>::quiet_NaN();

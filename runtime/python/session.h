@@ -5,10 +5,9 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <ortc/threads.h>
-#include <unistd.h>
 
 #include "runtime/python/arrays.h"
+#include "runtime/python/pool.h"
 
 namespace ortc::python {
 
@@ -122,8 +121,7 @@ private:
   std::shared_ptr<Program> program;
   std::shared_ptr<Region> persistent;
   uint32_t threads = 1, binding = 0;
-  ortc_pool *pool = nullptr;
-  const int owner = getpid(); ///< the process that has the pool's threads
+  std::unique_ptr<Pool> pool;
   ortc_session *session = nullptr;
   std::vector<std::vector<Slot>> slots; ///< by binding, as Binding::values
   std::atomic_flag isBusy = ATOMIC_FLAG_INIT;

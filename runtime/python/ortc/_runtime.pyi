@@ -12,6 +12,12 @@ def host() -> tuple[int, int]:
 def check_device(name: str) -> None:
     """Raises what keeps sessions from a device such as "cuda"."""
 
+def take_snapshot(containers: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Keys and values of dicts, items of lists: a tuple for each."""
+
+def is_unchanged(containers: tuple[Any, ...], snapshot: tuple[Any, ...]) -> bool:
+    """Whether they have the same objects in the same order."""
+
 def shuffle(seed: int, epoch: int, items: int) -> NDArray[Any]:
     """The order of an epoch, as `ortc run` takes it."""
 
@@ -45,7 +51,8 @@ class Pool:
     def workers(self) -> int: ...
 
 class Frame:
-    """A forward step and its backward step over memory of a framework: objects with data_ptr(), in the order of names."""
+    """A forward step and its backward step over memory of a framework: objects with data_ptr(), in the order of names.
+    Of an artifact that has only `predict` that is the forward step."""
 
     def __init__(self, program: Program, pool: Pool) -> None: ...
     def names(self, kind: str) -> list[str]:
@@ -53,6 +60,10 @@ class Frame:
 
     @property
     def gradient_bytes(self) -> int: ...
+    @property
+    def gradient_offsets(self) -> list[int]:
+        """In that buffer, in the order of names."""
+
     def forward(
         self, inputs: tuple[Any, ...], bound: tuple[Any, ...], outputs: tuple[Any, ...], seed: int
     ) -> None: ...

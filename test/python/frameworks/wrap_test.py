@@ -300,20 +300,38 @@ class TorchTest(unittest.TestCase):
         self.assertEqual(seen, ["forward", "backward"])
 
     def test_modes(self) -> None:
+        """Training mode and evaluation mode, each with gradients and without."""
         compiled, eager = self.pair(ConvNorm())
         x = torch.randn(4, 2, 7, 7)
-        total(compiled(x)).backward()
-        total(eager(x)).backward()
+        for turn in range(2):
+            for module in (compiled, eager):
+                module.train()
+                total(module(x)).backward()
+            for module in (compiled, eager):
+                module.eval()
+            self.same(eager(x), compiled(x), f"evaluation {turn}")  # with the statistics of now
+            for module in (compiled, eager):
+                module.zero_grad()
+                total(module(x)).backward()
+            for name, parameter in eager.named_parameters():
+                self.same(parameter.grad, compiled.get_parameter(name).grad, f"{name} in evaluation mode")
+            with torch.no_grad():
+                result = compiled(x)
+                self.assertFalse(result.requires_grad)
+                self.same(eager(x), result, f"prediction {turn}")
+                for module in (compiled, eager):
+                    for parameter in module.parameters():
+                        parameter.mul_(0.5)
+                self.same(eager(x), compiled(x), f"prediction of other weights {turn}")
+        self.assertEqual(ortc.torch.report(compiled).artifacts, 3)
+        self.assertFalse(ortc.torch.report(compiled).eager)
         ortc.torch.compile_(compiled, wait=True)
-        for module in (compiled, eager):
-            module.eval()
-        self.same(eager(x), compiled(x), "evaluation")
         for module in (compiled, eager):
             module.train()
         with torch.no_grad():
             self.same(eager(x), compiled(x), "without gradients")
         self.same(eager.norm.running_var, compiled.norm.running_var, "statistics")
-        self.assertEqual(set(ortc.torch.report(compiled).eager), {"evaluation mode", "gradients are disabled"})
+        self.assertEqual(set(ortc.torch.report(compiled).eager), {"gradients are disabled in training mode"})
 
     def test_what_is_refused(self) -> None:
         module = ortc.torch.compile_(Branching(), wait=True)

@@ -24,8 +24,8 @@ import torch.utils._pytree as pytree
 
 from ortc._compile import run_compiler
 from ortc._errors import CompileError
-from ortc.torch import _cache, _symbolics
-from ortc.torch._layout import Layout, walk
+from ortc.torch import _cache, _key, _symbolics
+from ortc.torch._layout import Layout
 
 _LIMIT_S = 3600
 """A child that has not compiled by then hangs."""
@@ -54,6 +54,44 @@ class Request:
     """Rows of embeddings whose gradients are left out behind the step."""
     fused: bool = False
     """A training step of the only output, which is the loss, with parameters in the session."""
+    has_grad: bool = True
+    """Without: outputs alone."""
+
+
+def make_request(
+    module: torch.nn.Module,
+    forward: Callable[..., Any],
+    layout: Layout,
+    leaves: list[Any],
+    spec: Any,
+    cotangents: list[int] | None,
+    threads: int,
+    flags: list[str],
+    fused: bool = False,
+) -> Request:
+    """Of a call of the module as it is now. Without gradients, all its tensors are inputs."""
+    has_grad = fused or torch.is_grad_enabled()
+    trained = [name for name in layout.parameters if has_grad and layout.get(name).requires_grad]
+    frozen = [] if fused else layout.fixed(trained)
+    moving = [*layout.parameters, *layout.statistics]  # whose values do not matter
+    fixed = [*layout.constants, *(layout.fixed(trained) if fused else ())]
+    shapes = [(leaf.shape, leaf.dtype, leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    call = repr((shapes, str(spec), cotangents, threads, flags, fused, has_grad))
+    return Request(
+        module=module,
+        forward=forward,
+        leaves=leaves,
+        spec=spec,
+        trained=trained,
+        frozen=frozen,
+        cotangents=cotangents,
+        threads=threads,
+        flags=flags,
+        digest=_key.digest(module, [(name, layout.get(name)) for name in moving], [layout.get(name) for name in fixed], call),
+        padding=layout.padding if has_grad else {},
+        fused=fused,
+        has_grad=has_grad,
+    )
 
 
 class _Static(torch.overrides.TorchFunctionMode):
@@ -127,22 +165,21 @@ class _Flat(torch.nn.Module):
 
 
 class _Replaced:
-    """Parameters that are others for a while."""
+    """Parameters and buffers that are others for a while."""
 
     def __init__(self, module: torch.nn.Module, values: dict[str, torch.Tensor]) -> None:
         self.owners = []
-        places: dict[int, list[tuple[dict[str, Any], str]]] = {}
-        for each in module.modules():  # a shared parameter is in several places
-            for name, parameter in each._parameters.items():
-                places.setdefault(id(parameter), []).append((each._parameters, name))
+        slots = Layout(module).slots
         for name, value in values.items():
-            self.owners += [(*place, value) for place in places[id(module.get_parameter(name))]]
+            tensors, key = slots[name]
+            replaced = tensors[key]  # a shared one is in several places
+            self.owners += [(*place, value) for place in slots.values() if place[0][place[1]] is replaced]
 
     def _exchange(self) -> None:
         exchanged = []
-        for parameters, name, value in self.owners:
-            exchanged.append((parameters, name, parameters[name]))
-            parameters[name] = value  # type: ignore[assignment]
+        for tensors, key, value in self.owners:
+            exchanged.append((tensors, key, tensors[key]))
+            tensors[key] = value
         self.owners = exchanged[::-1]
 
     def __enter__(self) -> None:
@@ -155,20 +192,19 @@ class _Replaced:
 def _export(request: Request, inputs: list[str], path: Path) -> tuple[tuple[torch.Tensor, ...], dict[str, Any]]:
     """Writes the ONNX file; `inputs`: weights that are inputs of it. What the module gives, and what is known of it."""
     flat = _Flat(request, inputs)
-    parameters = dict(request.module.named_parameters(remove_duplicate=False))
+    layout = Layout(request.module)
     tensors = [leaf for leaf in request.leaves if isinstance(leaf, torch.Tensor)]
     names = [f"input.{i}" for i in range(len(tensors))] + [f"weight.{name}" for name in inputs]
-    given = tuple(each.detach().clone() for each in [*tensors, *(parameters[name] for name in inputs)])
+    given = tuple(each.detach().clone() for each in [*tensors, *map(layout.get, inputs)])
     for each, leaf in zip(given, tensors):
-        each.requires_grad_(leaf.requires_grad)
+        each.requires_grad_(leaf.requires_grad and request.has_grad)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        layout = Layout(request.module, walk(request.module, []))
-        before = layout.attributes(), layout.versions()
+        before = layout.values()
         counts = [int(each.num_batches_tracked) for each in layout.norms if each.num_batches_tracked is not None]
-        with torch.enable_grad(), _Static():
+        with torch.set_grad_enabled(request.has_grad), _Static():
             results = flat(*given)
-        if before != (layout.attributes(), layout.versions()):
+        if before != Layout(request.module).values():
             raise CompileError("the module changes its attributes or buffers in forward")
         _check_graph(results)
         norms = [each for each in layout.norms if each.num_batches_tracked is not None]
@@ -189,11 +225,12 @@ def _export(request: Request, inputs: list[str], path: Path) -> tuple[tuple[torc
     for leaf in flat.constants:
         if not (leaf is None or isinstance(leaf, (bool, int, float, str))):
             raise CompileError(f"an output is a {type(leaf).__qualname__}, neither a tensor nor a plain value")
-    wanted = {name: parameters[name] for name in request.trained if name not in inputs}
+    wanted = {name: layout.get(name) for name in request.trained if name not in inputs}
     wanted |= {f"input.{i}": each for i, each in enumerate(given) if each.requires_grad}
     return results, {
         "digest": request.digest,
         "reached": _reached(results, wanted),
+        "takes_tensors": len(tensors) == len(request.leaves),
         "differentiable": [i for i, each in enumerate(results) if each.requires_grad],
         "shapes": [list(each.shape) for each in results],
         "dtypes": [str(each.dtype).removeprefix("torch.") for each in results],
@@ -232,17 +269,16 @@ def _compile(request: Request, folder: Path) -> None:
                 if leaf.requires_grad:
                     flags += ["--input-gradients", f"input.{number}"]
                 number += 1
-        if request.fused:
-            flags = ["--loss", "output:output.0"]
-        else:
-            flags += ["--bind", "parameters,gradients"]
         trained = [name for name in request.trained if name not in inputs]
         (folder / "trained.txt").write_text("".join(f"m.{name}\n" for name in trained))
+        if request.has_grad:
+            flags = ["--loss", "output:output.0"] if request.fused else [*flags, "--bind", "parameters,gradients"]
+            flags += ["--train", f"@{folder / 'trained.txt'}", "--no-weights", "--batch-norm", "as-exported:unbiased=1"]
+        else:
+            flags = ["--loss", "none"]
         run_compiler(
             [
-                *("train", str(folder / "model.onnx"), "--output", str(folder / "artifact")),
-                *("--train", f"@{folder / 'trained.txt'}", "--no-weights", "--quiet"),
-                *("--batch-norm", "as-exported:unbiased=1", "--target", "native"),
+                *("train", str(folder / "model.onnx"), "--output", str(folder / "artifact"), "--quiet", "--target", "native"),
                 *("--max-workers", str(request.threads), *flags, *request.flags),
             ]
         )
@@ -252,7 +288,7 @@ def _compile(request: Request, folder: Path) -> None:
         if not stale:
             break
         inputs += stale  # no gradient reaches them, but others may change them: they must not be constants
-    meta.update(weights=inputs, cotangents=sources)
+    meta["cotangents"] = sources
     for name in ("model.onnx", "trained.txt"):
         (folder / name).unlink()
     (folder / "meta.json").write_text(json.dumps(meta))
@@ -269,14 +305,15 @@ def _verify(request: Request, folder: Path, results: tuple[torch.Tensor, ...]) -
     from ortc.torch._step import Step
 
     step = Step(folder, request.digest, request.module, request.threads)
-    outputs = {name: (dtype, shape) for name, dtype, shape in step.program.steps()["default"]["forward"][1]}
+    entry = step.program.steps()["default"]["forward" if request.has_grad else "predict"]
+    outputs = {name: (dtype, shape) for name, dtype, shape in entry[1]}
     for i, each in enumerate(results):
         got = outputs[f"output.{i}"]
         if got != (str(each.dtype).removeprefix("torch."), tuple(each.shape)):
             raise CompileError(f"the export gives output {i} as {got[0]}{list(got[1])}, PyTorch as {each.dtype}{list(each.shape)}")
     if step.is_random:
         return
-    layout = Layout(request.module, walk(request.module, []))
+    layout = Layout(request.module)
     tensors = [leaf for leaf in request.leaves if isinstance(leaf, torch.Tensor)]
     inputs = tuple((layout.get(name) if number is None else tensors[number]).contiguous() for number, name in step.sources)
     trained = tuple(layout.get(name) for name in step.trained)
@@ -286,21 +323,20 @@ def _verify(request: Request, folder: Path, results: tuple[torch.Tensor, ...]) -
         got_outputs = step.forward(lease, inputs, trained + statistics, 0)
     for i, (wanted, mine) in enumerate(zip(results, got_outputs, strict=True)):
         _compare(f"output {i}", wanted, mine)
+    if not request.has_grad:
+        return
     torch.manual_seed(0)
     cotangents = [torch.randn_like(each) if i in step.cotangents else None for i, each in enumerate(results)]
     given = [torch.empty_like(inputs[i]) for i in step.gradient_inputs]
-    saved = (*(inputs[i] for i in step.kept), *trained, *(got_outputs[i] for i in step.reread))
     assert lease.frame is not None
-    buffer = step.backward(lease.frame, tuple(cotangents), saved, statistics, tuple(given))
+    kept, reread = (tuple(values[i] for i in which) for values, which in ((inputs, step.kept), (got_outputs, step.reread)))
+    buffer = step.backward(lease.frame, cotangents, kept, trained + statistics, reread, tuple(given))
     wanted_gradients = torch.autograd.grad(
         [results[i] for i in step.cotangents], trained, [cotangents[i] for i in step.cotangents], allow_unused=True
     )
-    for name, gradient in zip(step.trained, wanted_gradients, strict=True):
-        shape, strides, offset = step.gradient_places[name]
-        mine = torch.as_strided(buffer.flat, shape, strides, buffer.first + offset)
-        if name in step.padding:
-            mine[step.padding[name]].zero_()
-        _compare(f"the gradient of {name}", torch.zeros(shape) if gradient is None else gradient, mine)
+    mine = step.gradients(buffer, step.plan((True,) * len(results)))
+    for name, *both in zip(step.trained, wanted_gradients, mine, strict=True):
+        _compare(f"the gradient of {name}", *(torch.zeros_like(layout.get(name)) if each is None else each for each in both))
 
 
 def _compare(what: str, wanted: torch.Tensor, got: torch.Tensor) -> None:

@@ -9,43 +9,48 @@ from typing import Any
 
 import torch
 
+from ortc import _runtime
+
 _BatchNorm = torch.nn.modules.batchnorm._BatchNorm
 _PLAIN = {bool, int, float, str, tuple, torch.dtype}
 _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
-def walk(module: torch.nn.Module, found: list[torch.nn.Module]) -> list[torch.nn.Module]:
+def _walk(module: torch.nn.Module, found: list[torch.nn.Module]) -> list[torch.nn.Module]:
     """All modules, in order, those that are there several times several times."""
     found.append(module)
     for child in module._modules.values():
         if child is not None:
-            walk(child, found)
+            _walk(child, found)
     return found
 
 
 class Layout:
-    """Of one module; `modules` says whether it is still so."""
+    """Of one module, as it is now; is_current() says whether it is still so."""
 
-    def __init__(self, module: torch.nn.Module, modules: list[torch.nn.Module]) -> None:
-        self.modules = modules
-        self.norms = [each for each in modules if isinstance(each, _BatchNorm)]
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.modules = _walk(module, [])
+        self.norms = [each for each in self.modules if isinstance(each, _BatchNorm)]
         self.slots: dict[str, tuple[dict[str, Any], str]] = {}
         """Where the tensor of a name is: the dict of its module, and its key there."""
         self.parameters: list[str] = []
-        self.statistics: set[str] = set()
+        self.statistics: list[str] = []
+        self.fixed_statistics: list[str] = []
+        """Running statistics that steps read, and do not write."""
         self.constants: list[str] = []
         """Buffers whose values are in artifacts."""
         self.padding: dict[str, int] = {}
         """Weights of embeddings of which a row has no gradient."""
         seen: set[int] = set()
-        self.places: list[tuple[dict[str, Any], str]] = []
+        self.places = 0
         """Of all parameters, shared ones and those that are None too."""
         for path, each in module.named_modules(remove_duplicate=False):
             prefix = path + "." if path else ""
             if isinstance(each, torch.nn.Embedding) and each.padding_idx is not None:
                 self.padding[prefix + "weight"] = each.padding_idx
             for key, parameter in each._parameters.items():
-                self.places.append((each._parameters, key))
+                self.places += 1
                 if parameter is None:
                     continue
                 self.slots[prefix + key] = (each._parameters, key)
@@ -57,13 +62,49 @@ class Layout:
                 if buffer is None:
                     continue
                 if isinstance(each, _BatchNorm) and key in _STATISTICS:
-                    self.statistics.add(prefix + key)
+                    self.statistics.append(prefix + key)
+                    if not each.training and key != "num_batches_tracked":
+                        self.fixed_statistics.append(prefix + key)
                 else:
                     self.constants.append(prefix + key)
+        self._live = [self.get(name) for name in self.parameters]
+        self._fixed = [self.get(name) for name in self.constants]
+        containers: list[Any] = []
+        for each in self.modules:
+            containers += [each.__dict__, each._modules, each._parameters, each._buffers]
+            containers += [value for value in each.__dict__.values() if value.__class__ is list]
+            if each is not module:
+                containers += [each.__dict__[name] for name in _HOOKS]
+            for value in each.__dict__.values():
+                if isinstance(value, torch.Tensor):
+                    self._fixed.append(value)
+        self._containers = tuple(containers)
+        self._snapshot = _runtime.take_snapshot(self._containers)
+        self.attributes = self._describe()
+        """Plain attributes of all modules, `training` among them, and whether modules within have hooks."""
 
-    def identities(self) -> list[int]:
-        """Which object each parameter is."""
-        return [id(parameters.get(key)) for parameters, key in self.places]
+    def is_current(self) -> bool:
+        """Whether the modules have the same modules, tensors, attributes and hooks, as objects."""
+        return _runtime.is_unchanged(self._containers, self._snapshot)
+
+    def state(self) -> list[Any]:
+        """What compiled steps take for granted of tensors, and may change while they are the same objects: what parameters
+        are, and the values of other tensors, by their versions."""
+        found: list[Any] = [(each.requires_grad, each.dtype, each.shape, each.is_contiguous(), each.is_cpu) for each in self._live]
+        found += [(each.data_ptr(), each._version, each.requires_grad) for each in self._fixed]
+        return found
+
+    def values(self) -> tuple[Any, ...]:
+        """What forward must leave as it is: plain attributes, and tensors other than running statistics."""
+        return self.attributes, [(each.data_ptr(), each._version) for each in self._fixed]
+
+    def has_hooks(self) -> bool:
+        """Of modules within the module."""
+        return any(getattr(each, name) for each in self.modules[1:] for name in _HOOKS)
+
+    def fixed(self, trained: list[str]) -> list[str]:
+        """Parameters and statistics that steps only read."""
+        return [name for name in (*self.parameters, *self.fixed_statistics) if name not in set(trained)]
 
     def refusal(self) -> str:
         """What of the module has other numbers, or other gradients, when it is exported; empty where nothing has."""
@@ -76,54 +117,49 @@ class Layout:
         for name in self.parameters:
             if isinstance(self.get(name), torch.nn.UninitializedParameter):
                 return f"parameter '{name}' is not initialized"
-        for each in self.modules:
-            kind = type(each).__name__
-            if isinstance(each, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
-                if each.max_norm is not None or each.scale_grad_by_freq or each.sparse:
+        if self.has_hooks():
+            return "a module within the module has hooks"
+        for module in self.modules:
+            kind = type(module).__name__
+            if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
+                if module.max_norm is not None or module.scale_grad_by_freq or module.sparse:
                     return f"a {kind} has max_norm, scale_grad_by_freq or sparse"
-            if isinstance(each, torch.nn.EmbeddingBag) and each.padding_idx is not None:
+            if isinstance(module, torch.nn.EmbeddingBag) and module.padding_idx is not None:
                 return f"a {kind} has a padding row"
-            if isinstance(each, _BatchNorm) and each.training and each.momentum is None and each.track_running_stats:
+            if isinstance(module, _BatchNorm) and module.training and module.momentum is None and module.track_running_stats:
                 return f"a {kind} averages over all steps (momentum=None)"
-            if isinstance(each, torch.nn.SyncBatchNorm):
+            if isinstance(module, torch.nn.SyncBatchNorm):
                 return f"a {kind} exchanges statistics with other processes"
         return ""
 
-    def attributes(self) -> tuple[Any, ...]:
-        """Plain attributes of all modules, `training` among them, tensors that are attributes, and whether modules within
-        have hooks."""
-        found: list[Any] = []
+    def misplaced(self) -> str:
+        """What of its tensors steps cannot use in place."""
+        for name in (*self.parameters, *self.statistics):
+            each = self.get(name)
+            if each.device.type != "cpu" or each.is_floating_point() and (each.dtype != torch.float32 or not each.is_contiguous()):
+                return f"'{name}' is not dense float32 on the processor"
+        return ""
+
+    def count_batches(self) -> None:
+        """What batch normalisations do in a step besides their statistics."""
+        for norm in self.norms:
+            if norm.training and norm.num_batches_tracked is not None:
+                norm.num_batches_tracked.add_(1)
+
+    def get(self, name: str) -> torch.Tensor:
+        tensors, key = self.slots[name]
+        return tensors[key]  # type: ignore[no-any-return]
+
+    def _describe(self) -> tuple[Any, ...]:
+        found: list[Any] = [self.has_hooks()]
         for each in self.modules:
             for value in each.__dict__.values():
                 if value.__class__ in _PLAIN:
                     found.append(value)
-                elif isinstance(value, torch.Tensor):
-                    found.append((value.data_ptr(), value._version, value.requires_grad))
                 elif value.__class__ is list:
                     found.append((len(value), *(item for item in value if item.__class__ in _PLAIN)))
-        found.append(self.has_hooks())
         try:
             hash(tuple(found))
         except TypeError:  # a tuple of what has no hash
             return (repr(found),)
         return tuple(found)
-
-    def has_hooks(self) -> bool:
-        """Of modules within the module, and for parameters that it makes anew."""
-        return any(
-            [each._forward_hooks or each._forward_pre_hooks or each._backward_hooks or each._backward_pre_hooks for each in self.modules[1:]]
-        )
-
-    def tensors(self) -> tuple[Any, ...]:
-        """What compiled steps take for granted of parameters."""
-        return tuple(
-            [(each.requires_grad, each.dtype, each.shape, each.is_contiguous(), each.is_cpu) for each in map(self.get, self.parameters)]
-        )
-
-    def versions(self) -> tuple[Any, ...]:
-        """What says that a buffer has other values, where it belongs to the graph."""
-        return tuple([(each.data_ptr(), each._version) for each in map(self.get, self.constants)])
-
-    def get(self, name: str) -> torch.Tensor:
-        tensors, key = self.slots[name]
-        return tensors[key]  # type: ignore[no-any-return]

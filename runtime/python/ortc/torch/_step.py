@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,11 @@ def pool(threads: int) -> _runtime.Pool:
     if threads not in _pools:
         _pools[threads] = _runtime.Pool(threads)
     return _pools[threads]
+
+
+def default_threads() -> int:
+    """$ORTC_THREADS, or as many as PyTorch has."""
+    return int(os.environ.get("ORTC_THREADS", 0)) or torch.get_num_threads()
 
 
 generation = 0
@@ -95,6 +101,19 @@ class _Lease:
         self.end()
 
 
+@dataclass
+class _Plan:
+    """What backward does for one set of outputs with gradients."""
+
+    used: list[int]
+    surplus: list[int]
+    """Those that the artifact has no cotangent for."""
+    gradients: list[tuple[str, tuple[int, ...], tuple[int, ...], int] | None]
+    """Of trained parameters: name, shape, strides and place in the buffer; None where there is no gradient."""
+    inputs: list[int | None]
+    """Of inputs: which of the input gradients is theirs."""
+
+
 class Step:
     """An artifact with what a call of it needs."""
 
@@ -105,9 +124,12 @@ class Step:
         self.spec = pytree.treespec_loads(meta["spec"])
         self.tensor_places: list[int] = meta["tensors"]
         self.constants: list[Any] = meta["constants"]
+        self.takes_tensors: bool = meta["takes_tensors"]
         self.shapes = [tuple(shape) for shape in meta["shapes"]]
         self.dtypes = [getattr(torch, name) for name in meta["dtypes"]]
+        self.results = list(zip(self.shapes, self.dtypes, strict=True))
         self.cotangents: list[int] = meta["cotangents"]
+        self.cotangent_set = set(self.cotangents)
         self.fixed = [i for i in range(len(self.shapes)) if i not in meta["differentiable"]]
         self.padding: dict[str, int] = meta["padding"]
         self.reached = [frozenset(names) for names in meta["reached"]]
@@ -119,6 +141,7 @@ class Step:
         self.generation = generation
         self.is_random = "random.seed" in self.artifact.names("scalar")
         self.idle: list[Frame] = []
+        self.plans: dict[tuple[bool, ...], _Plan] = {}
         frame = Frame(self)
         self.idle.append(frame)
         names = frame.native.names
@@ -129,99 +152,131 @@ class Step:
         ]
         """Of the inputs: numbers of the call's tensors, or names of weights that are not trained."""
         self.gives_tensor = self.spec.is_leaf()
-        self.outputs = [int(name.split(".")[1]) for name in names("outputs")]
-        self.bound = [name.removeprefix("m.") for name in names("bound")]
-        self.gradient_order = [name.removeprefix("m.").removesuffix(".gradient") for name in names("gradients")]
-        self.input_gradients = [int(name.split(".")[1]) for name in names("input_gradients")]
-        self.cotangent_order = [int(name.split(".")[1]) for name in names("cotangents")]
-        self.reread = [int(name.split(".")[1]) for name in names("reread")]
+        self.outputs = _numbers(names("outputs"))
+        bound = [name.removeprefix("m.") for name in names("bound")]
+        order = [name.removeprefix("m.").removesuffix(".gradient") for name in names("gradients")]
+        self.cotangent_order = _numbers(names("cotangents"))
+        self.reread = _numbers(names("reread"))
         kept = set(names("kept"))
         self.kept = [i for i, name in enumerate(self.inputs) if name in kept]
         tensors = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers())
-        self.trained = [name for name in self.bound if name in set(self.gradient_order)]
-        self.statistics = [name for name in self.bound if name not in set(self.gradient_order)]
+        self.trained = [name for name in bound if name in set(order)]
+        self.statistics = [name for name in bound if name not in set(order)]
         place = {name: i for i, name in enumerate([*self.trained, *self.statistics])}
-        self.bound_order = [place[name] for name in self.bound]
-        self.gradient_inputs = [self.inputs.index(f"input.{number}") for number in self.input_gradients]
-        shapes = {name: tuple(tensors[name].shape) for name in self.trained}
-        offset, self.gradient_places = 0, {}
-        for name in self.gradient_order:
-            size = 4
-            for each in shapes[name]:
-                size *= each
-            strides: list[int] = []
-            stride = 1
-            for each in reversed(shapes[name]):
-                strides.insert(0, stride)
-                stride *= max(each, 1)
-            self.gradient_places[name] = (shapes[name], tuple(strides), offset // 4)
-            offset += -(-size // _ALIGNMENT) * _ALIGNMENT
+        self.bound_order = [place[name] for name in bound]
+        self.gradient_inputs = [self.inputs.index(f"input.{number}") for number in _numbers(names("input_gradients"))]
+        self.gradient_places = {
+            name: (tuple(tensors[name].shape), tuple(torch.empty(tensors[name].shape, device="meta").stride()), offset // 4)
+            for name, offset in zip(order, frame.native.gradient_offsets, strict=True)
+        }
 
     def lease(self) -> _Lease:
         if self.generation != generation:  # a child of a fork makes threads of its own
             self.generation, self.pool, self.idle = generation, pool(self.threads), []
-        try:
-            return _Lease(self.idle.pop())
-        except IndexError:
-            return _Lease(Frame(self))
+        return _Lease(self.idle.pop() if self.idle else Frame(self))
+
+    def plan(self, present: tuple[bool, ...]) -> _Plan:
+        used = [i for i, has in enumerate(present) if has]
+        reached: frozenset[str] = frozenset().union(*(self.reached[i] for i in used))
+        return _Plan(
+            used=used,
+            surplus=[i for i in used if i not in self.cotangent_set],
+            gradients=[(name, *self.gradient_places[name]) if name in reached else None for name in self.trained],
+            inputs=[
+                self.gradient_inputs.index(i) if i in self.gradient_inputs and name in reached else None
+                for i, name in enumerate(self.inputs)
+            ],
+        )
 
     def forward(
         self, lease: _Lease, inputs: tuple[torch.Tensor, ...], weights: tuple[torch.Tensor, ...], seed: int
     ) -> list[torch.Tensor]:
         """The tensors that the module gives, in its order. `weights`: what is trained, then running statistics."""
         assert lease.frame is not None
-        results: list[torch.Tensor] = [
-            torch.empty(shape, dtype=dtype) for shape, dtype in zip(self.shapes, self.dtypes, strict=True)
-        ]
-        bound = tuple(weights[i] for i in self.bound_order)
-        lease.frame.native.forward(inputs, bound, tuple(results[i] for i in self.outputs), seed)
+        results = [torch.empty(shape, dtype=dtype) for shape, dtype in self.results]
+        bound = tuple([weights[i] for i in self.bound_order])
+        lease.frame.native.forward(inputs, bound, tuple([results[i] for i in self.outputs]), seed)
         return results
 
     def backward(
         self,
         frame: Frame,
-        cotangents: tuple[Any, ...],
-        saved: tuple[torch.Tensor, ...],
-        statistics: tuple[torch.Tensor, ...],
+        cotangents: Sequence[Any],
+        kept: tuple[torch.Tensor, ...],
+        weights: tuple[torch.Tensor, ...],
+        reread: tuple[torch.Tensor, ...],
         input_gradients: tuple[torch.Tensor, ...],
     ) -> _Buffer:
-        """`saved`: inputs and parameters of the forward step, and outputs that are read again, wherever they are now."""
+        """The buffer that has the gradients of parameters then. `kept`, `weights` and `reread`: what forward was given and
+        has written, wherever it is now."""
         given = []
         for i in self.cotangent_order:
             each = cotangents[i]
             if each is None:
                 each = torch.zeros(self.shapes[i], dtype=self.dtypes[i])
             given.append(each.contiguous())
-        dense = tuple(each.contiguous() for each in saved)
-        kept, rest = dense[: len(self.kept)], dense[len(self.kept) :]
-        weights = rest[: len(self.trained)] + statistics
-        bound = tuple(weights[i] for i in self.bound_order)
+        bound = tuple([weights[i].contiguous() for i in self.bound_order])
         buffer = frame.gradients()
-        frame.native.backward(tuple(given), buffer.address, input_gradients, kept, bound, rest[len(self.trained) :])
+        frame.native.backward(tuple(given), buffer.address, input_gradients, kept, bound, reread)
         return buffer
+
+    def gradients(self, buffer: _Buffer, plan: _Plan) -> list[torch.Tensor | None]:
+        """Of the trained parameters, in the buffer."""
+        found: list[torch.Tensor | None] = []
+        flat, first = buffer.flat, buffer.first
+        for each in plan.gradients:
+            if each is None:
+                found.append(None)
+                continue
+            name, shape, strides, offset = each
+            gradient = flat.as_strided(shape, strides, first + offset)
+            if name in self.padding:
+                gradient[self.padding[name]].zero_()
+            found.append(gradient)
+        return found
+
+
+def _numbers(names: list[str]) -> list[int]:
+    """Of input.0, output.0, output.0.gradient."""
+    return [int(name.split(".")[1]) for name in names]
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of a step."""
+
+    step: Step
+    note: Callable[[list[int]], None]
+    """Is told which outputs have had gradients."""
+    statistics: tuple[torch.Tensor, ...]
+    seed: int
+    weights: tuple[torch.Tensor, ...] = ()
+    versions: tuple[int, ...] = ()
+    lease: _Lease | None = None
+    like: tuple[tuple[torch.Size, torch.dtype], ...] = ()
+    """Shapes and types of the inputs that have gradients."""
 
 
 class Apply(torch.autograd.Function):
     """Inputs, then trained parameters, to outputs."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any,
-        step: Step,
-        note: Callable[[tuple[int, ...]], None],
-        statistics: tuple[torch.Tensor, ...],
-        seed: int,
-        *tensors: torch.Tensor,
-    ) -> Any:
+    def forward(ctx: Any, call: Call, *tensors: torch.Tensor) -> Any:  # type: ignore[override]
         ctx.set_materialize_grads(False)
-        lease = step.lease()
+        step = call.step
+        call.lease = step.lease()
         count = len(step.inputs)
         inputs, trained = tensors[:count], tensors[count:]
-        results = step.forward(lease, inputs, trained + statistics, seed)
-        ctx.step, ctx.lease, ctx.note, ctx.statistics = step, lease, note, statistics
-        ctx.like = [(inputs[i].shape, inputs[i].dtype) for i in step.gradient_inputs]
-        ctx.save_for_backward(*(inputs[i] for i in step.kept), *trained, *(results[i] for i in step.reread))
-        ctx.mark_non_differentiable(*(results[i] for i in step.fixed))
+        call.weights = trained + call.statistics
+        call.versions = tuple([each._version for each in trained])
+        results = step.forward(call.lease, inputs, call.weights, call.seed)
+        ctx.call = call
+        if step.gradient_inputs:
+            call.like = tuple((inputs[i].shape, inputs[i].dtype) for i in step.gradient_inputs)
+        if step.kept or step.reread:
+            ctx.save_for_backward(*[inputs[i] for i in step.kept], *[results[i] for i in step.reread])
+        if step.fixed:
+            ctx.mark_non_differentiable(*[results[i] for i in step.fixed])
         return tuple(results)
 
     @staticmethod
@@ -230,40 +285,39 @@ class Apply(torch.autograd.Function):
             raise RuntimeError(
                 "a compiled step has no gradient of its gradient (create_graph=True); ortc.torch.restore_(model) has"
             )
-        step: Step = ctx.step
+        call: Call = ctx.call
+        step = call.step
         saved = ctx.saved_tensors  # says when one was changed since
-        frame = ctx.lease.frame
-        if frame is not None and frame.generation != generation:
-            raise RuntimeError("the forward step was another process's: a forked child begins with a forward step")
+        frame = call.lease.frame if call.lease else None
         if frame is None:
             raise RuntimeError(
                 "Trying to backward through the graph a second time: a compiled step has its saved values once "
                 "(ortc.torch.restore_(model) for retain_graph=True)"
             )
-        ctx.note(tuple(i for i, each in enumerate(cotangents) if each is not None))
-        surplus = [i for i, each in enumerate(cotangents) if each is not None and i not in step.cotangents]
-        if surplus:
+        if frame.generation != generation:
+            raise RuntimeError("the forward step was another process's: a forked child begins with a forward step")
+        trained = call.weights[: len(step.trained)]
+        if call.versions != tuple([each._version for each in trained]):
+            name = next(n for n, each, was in zip(step.trained, trained, call.versions) if each._version != was)
             raise RuntimeError(
-                f"output {surplus[0]} had no gradient in the steps before this one, and the compiled step has none "
+                f"one of the variables needed for gradient computation has been modified by an inplace operation: '{name}' "
+                "was changed between forward and backward"
+            )
+        present = tuple([each is not None for each in cotangents])
+        plan = step.plans.get(present)
+        if plan is None:
+            plan = step.plans[present] = step.plan(present)
+        call.note(plan.used)
+        if plan.surplus:
+            raise RuntimeError(
+                f"output {plan.surplus[0]} had no gradient in the steps before this one, and the compiled step has none "
                 "for it; the next steps will: repeat this one"
             )
-        inputs = tuple(torch.empty(shape, dtype=dtype) for shape, dtype in ctx.like)
-        reached: frozenset[str] = frozenset().union(
-            *(step.reached[i] for i, each in enumerate(cotangents) if each is not None)
-        )
-        buffer = step.backward(frame, cotangents, saved, ctx.statistics, inputs)
-        given: list[Any] = [None] * len(step.inputs)
-        for i, each in zip(step.gradient_inputs, inputs, strict=True):
-            given[i] = each if step.inputs[i] in reached else None
-        flat, first = buffer.flat, buffer.first
-        for name in step.trained:
-            if name not in reached:
-                given.append(None)
-                continue
-            shape, strides, offset = step.gradient_places[name]
-            gradient = torch.as_strided(flat, shape, strides, first + offset)
-            if name in step.padding:
-                gradient[step.padding[name]].zero_()
-            given.append(gradient)
-        ctx.lease.end()
-        return (None, None, None, None, *given)
+        inputs = tuple([torch.empty(shape, dtype=dtype) for shape, dtype in call.like])
+        kept = len(step.kept)
+        dense = tuple([each.contiguous() for each in saved])
+        buffer = step.backward(frame, cotangents, dense[:kept], call.weights, dense[kept:], inputs)
+        gradients = step.gradients(buffer, plan)
+        assert call.lease is not None
+        call.lease.end()
+        return (None, *[None if i is None else inputs[i] for i in plan.inputs], *gradients)

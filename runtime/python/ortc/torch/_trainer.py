@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,10 @@ from ortc._artifact import Artifact
 from ortc._compile import format_flags
 from ortc._errors import CompileError, ShapeError
 from ortc._session import Session
-from ortc.torch import _cache, _key
-from ortc.torch._export import Job, Request
-from ortc.torch._layout import Layout, walk
+from ortc.torch import _cache
+from ortc.torch._export import Job, make_request
+from ortc.torch._layout import Layout
+from ortc.torch._step import default_threads
 
 
 class _WithLoss(torch.nn.Module):
@@ -77,7 +77,7 @@ class Trainer:
         the session's. `flags`: of `ortc train`, with underscores."""
         self.model = model
         self.optimizer = optimizer
-        self.threads = threads or int(os.environ.get("ORTC_THREADS", 0)) or torch.get_num_threads()
+        self.threads = threads or default_threads()
         self.flags = ["--optimizer", describe_optimizer(optimizer), *format_flags(flags)]
         if isinstance(optimizer, torch.optim.Optimizer):
             held = {id(each) for group in optimizer.param_groups for each in group["params"]}
@@ -90,6 +90,7 @@ class Trainer:
         self._places: dict[str, torch.Tensor] = {}
         self._sessions: dict[Any, tuple[Session, list[str]]] = {}
         self._current: Session | None = None
+        self._layout: Layout | None = None
 
     def step(self, inputs: Any, labels: Any) -> float:
         """One step, and its loss before the update. Inputs and labels are tensors, or tuples of them; each combination of
@@ -97,28 +98,30 @@ class Trainer:
         leaves, spec = pytree.tree_flatten(((inputs, labels), {}))
         if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
             raise ShapeError("inputs and labels are tensors, or tuples of tensors")
-        layout = Layout(self._whole, walk(self._whole, []))
-        frozen = [layout.get(name) for name in layout.parameters if not layout.get(name).requires_grad]
+        if self._layout is None or not self._layout.is_current():
+            self._layout = Layout(self._whole)
+        layout = self._layout
+        trained = [name for name in layout.parameters if layout.get(name).requires_grad]
+        fixed = [layout.get(name) for name in (*layout.fixed(trained), *layout.constants)]
         key = (
             spec,
             tuple((leaf.shape, leaf.dtype) for leaf in leaves),
-            (layout.attributes(), tuple(each.requires_grad for each in map(layout.get, layout.parameters)), layout.versions()),
-            tuple((each.data_ptr(), each._version) for each in frozen),
+            tuple(trained),
+            layout.attributes,
+            tuple((each.data_ptr(), each._version) for each in fixed),
         )
         if key not in self._sessions:
-            self._sessions[key] = self._compile(leaves, spec)
+            self._sessions[key] = self._compile(layout, leaves, spec)
         session, names = self._sessions[key]
         if session is not self._current:
-            self._move_to(session)
-        self._follow(session)
+            self._move_to(session, layout)
+        self._follow(layout)
         if isinstance(self.optimizer, torch.optim.Optimizer):
             if describe_optimizer(self.optimizer, lr=0.0) != self._settings:
                 raise CompileError("settings of the optimizer other than lr have changed since the trainer was made")
             session.lr = float(self.optimizer.param_groups[0]["lr"])
         loss = session.train_step(**{name: leaves[int(name.split(".")[1])].detach() for name in names})
-        for norm in layout.norms:
-            if norm.training and norm.num_batches_tracked is not None:
-                norm.num_batches_tracked.add_(1)
+        layout.count_batches()
         return loss
 
     @property
@@ -128,31 +131,10 @@ class Trainer:
             raise ShapeError("the first step makes the session")
         return self._current
 
-    def _compile(self, leaves: list[Any], spec: Any) -> tuple[Session, list[str]]:
-        layout = Layout(self._whole, walk(self._whole, []))
-        trained = [name for name in layout.parameters if layout.get(name).requires_grad]
+    def _compile(self, layout: Layout, leaves: list[Any], spec: Any) -> tuple[Session, list[str]]:
         if refusal := layout.refusal() or ("an embedding has a padding row" if layout.padding else ""):
             raise CompileError(refusal)
-        request = Request(
-            module=self._whole,
-            forward=self._whole.forward,
-            leaves=leaves,
-            spec=spec,
-            trained=trained,
-            frozen=[],
-            cotangents=None,
-            threads=self.threads,
-            flags=self.flags,
-            digest="",
-            padding={},
-            fused=True,
-        )
-        request.digest = _key.digest(
-            self._whole,
-            [(name, layout.get(name)) for name in (*layout.parameters, *sorted(layout.statistics))],
-            [layout.get(name) for name in (*layout.constants, *(n for n in layout.parameters if n not in trained))],
-            repr(("fused", [(leaf.shape, leaf.dtype) for leaf in leaves], str(spec), self.threads, self.flags)),
-        )
+        request = make_request(self._whole, self._whole.forward, layout, leaves, spec, None, self.threads, self.flags, fused=True)
         folder = _cache.find(request.digest)
         if folder is None:
             job = Job(request)
@@ -164,11 +146,11 @@ class Trainer:
         steps = session.program.steps()["default"]["train"]
         return session, [name for name, _, _ in steps[0]]
 
-    def _move_to(self, session: Session) -> None:
+    def _move_to(self, session: Session, layout: Layout) -> None:
         """Takes state along, and lets the module's tensors be those of the session."""
         if self._current is not None:
             session.from_bytes(self._current.to_bytes())
-        for name, (tensors, key) in Layout(self._whole, walk(self._whole, [])).slots.items():
+        for name, (tensors, key) in layout.slots.items():
             tensor = session.artifact.tensors.get(f"m.{name}")
             if tensor is None or tensor.role not in ("parameter", "state"):
                 continue
@@ -178,11 +160,10 @@ class Trainer:
             tensors[key].data = self._places[name] = place
         self._current = session
 
-    def _follow(self, session: Session) -> None:
+    def _follow(self, layout: Layout) -> None:
         """Takes tensors that have moved since the last step."""
-        slots = Layout(self._whole, walk(self._whole, [])).slots
         for name, place in self._places.items():
-            tensors, key = slots[name]
+            tensors, key = layout.slots[name]
             if tensors[key].data_ptr() != place.data_ptr():
                 place.copy_(tensors[key].detach())
                 tensors[key].data = place

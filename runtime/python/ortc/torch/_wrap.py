@@ -7,48 +7,48 @@ from __future__ import annotations
 
 import copy
 import inspect
-import os
+import itertools
 import types
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import torch
 import torch.utils._pytree as pytree
 
 from ortc._errors import CompileError
-from ortc.torch import _cache, _key
-from ortc.torch._export import Job, Request
-from ortc.torch._layout import Layout, walk
+from ortc.torch import _cache
+from ortc.torch._export import Job, Request, make_request
+from ortc.torch._layout import Layout
 from ortc.torch._report import Report
-from ortc.torch._step import Apply, Step
+from ortc.torch._step import Apply, Call, Step, default_threads
 
 _MOST_SHAPES = 8
 _WARNED_SHAPES = 4
 _MOST_JOBS = 2
-
-
-class _Eager(Exception):
-    """Why a call is not compiled."""
+_MOST_KINDS = 64
+_PLAIN = {type(None), bool, int, float, str}
+_numbers = itertools.count(1)
 
 
 class _Entry:
     """What becomes of calls of one kind."""
 
-    def __init__(self) -> None:
+    def __init__(self, reason: str) -> None:
         self.step: Step | None = None
         self.job: Job | None = None
-        self.reason = ""
+        self.reason = reason
         """Why there will be no step."""
         self.waiting = ""
+        """Why there is none yet."""
         self.calls = 0
         self.used: set[int] = set()
         """Outputs that have had gradients."""
         self.requested: set[int] | None = None
         """Those that the job compiles for; None: all."""
 
-    def note(self, used: tuple[int, ...]) -> None:
+    def note(self, used: Iterable[int]) -> None:
         self.used.update(used)
 
     def drop(self) -> None:
@@ -70,6 +70,11 @@ class Compiled:
         self.refusal = ""
         """Why no call is compiled any more."""
         self.layout: Layout | None = None
+        """As of the last call; a copy's module is not whole before that."""
+        self.state: list[Any] = []
+        self.kind = 0
+        """A number for what the module is now: plain attributes, what its tensors are, values of its buffers."""
+        self.kinds: dict[Any, int] = {}
         self.noted: set[str] = set()
         self.used: dict[Any, set[int]] = {}
         self.numbers: dict[Any, tuple[list[Any], set[int]]] = {}
@@ -93,51 +98,49 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling() or torch.jit.is_tracing():
             return self._eager(args, kwargs)
-        if kwargs or not all(isinstance(each, torch.Tensor) for each in args):
-            leaves, spec = pytree.tree_flatten((args, kwargs))
-            leaves = self._lift(leaves, spec)
-        else:
-            leaves, spec = list(args), None
-        try:
-            key = self._key(leaves, spec)
-            entry = self._find(key, leaves, spec)
-            if entry.step is None:
-                raise _Eager(entry.reason or entry.waiting)
-        except _Eager as why:
-            self.report.eager[str(why)] += 1
-            return self._watched(args, kwargs, leaves, spec, why)
-        self.report.compiled += 1
-        return self._run(entry, leaves)
+        leaves: Sequence[Any] = args
+        spec = None
+        if kwargs or not all([isinstance(each, torch.Tensor) for each in args]):
+            given, spec = pytree.tree_flatten((args, kwargs))
+            leaves = self._lift(given, spec)
+        has_grad = torch.is_grad_enabled()
+        why = self.refusal or self._refuse(has_grad)
+        if not why:
+            layout = self._follow()
+            entry = self._find(layout, leaves, spec, has_grad)
+            if entry.step is not None:
+                self.report.compiled += 1
+                return self._run(entry, entry.step, layout, leaves, has_grad)
+            why = entry.reason or entry.waiting
+        self.report.eager[why] += 1
+        return self._watched(args, kwargs, leaves, spec, why)
 
     def _eager(self, args: Any, kwargs: Any) -> Any:
         return type(self.module).forward(self.module, *args, **kwargs)
 
-    def _watched(self, args: Any, kwargs: Any, leaves: list[Any], spec: Any, why: _Eager) -> Any:
+    def _watched(self, args: Any, kwargs: Any, leaves: Sequence[Any], spec: Any, why: str) -> Any:
         """An eager call that notes which outputs get gradients."""
-        if self.options["fallback"] == "error" and not str(why).startswith("compiling"):
+        if self.options["fallback"] == "error" and not why.startswith("compiling"):
             raise CompileError(f"ortc.torch: this call is not compiled: {why}")
-        layout = self._layout()
-        before = layout.attributes(), layout.versions()
+        layout = self._follow()
+        before = layout.values()
         result = self._eager(args, kwargs)
-        if before != (layout.attributes(), layout.versions()):
+        if before != (layout if layout.is_current() else Layout(self.module)).values():
             self.refusal = "the module changes its attributes or buffers in forward"
-        if torch.is_grad_enabled() and self.module.training:
-            used = self.used.setdefault(self._kind(leaves, spec), set())
+        if torch.is_grad_enabled():
+            used = self.used.setdefault((spec, len(leaves)), set())
             tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
             for i, each in enumerate(tensors):
                 if each.requires_grad and each.grad_fn is not None:
                     each.register_hook(lambda _, i=i: used.add(i))  # type: ignore[misc]
         return result
 
-    def _kind(self, leaves: list[Any], spec: Any) -> Any:
-        return spec, len(leaves)
-
     def _lift(self, leaves: list[Any], spec: Any) -> list[Any]:
         """Numbers that were others in an earlier call are tensors, so that no number is a compilation."""
         if not any(type(leaf) in (int, float) for leaf in leaves):
             return leaves
         numbers = [leaf if type(leaf) in (int, float) else None for leaf in leaves]
-        seen, varying = self.numbers.setdefault(self._kind(leaves, spec), (numbers, set()))
+        seen, varying = self.numbers.setdefault((spec, len(leaves)), (numbers, set()))
         lifted = list(leaves)
         for i, leaf in enumerate(leaves):
             if type(leaf) not in (int, float):
@@ -148,83 +151,77 @@ class Compiled:
                 lifted[i] = torch.tensor(leaf, dtype=torch.float32 if type(leaf) is float else torch.int64)
         return lifted
 
-    def _key(self, leaves: list[Any], spec: Any) -> Any:
-        """What a compilation depends on that may change between calls; raises _Eager for what is never compiled."""
-        module = self.module
-        if self.refusal:
-            raise _Eager(self.refusal)
-        if not torch.is_grad_enabled():
-            if module.training and any(each.step is not None and each.step.is_random for each in self.entries.values()):
+    def _refuse(self, has_grad: bool) -> str:
+        """Why no call in this state of PyTorch is compiled."""
+        if not has_grad and self.module.training:
+            if any(each.step is not None and each.step.is_random for each in self.entries.values()):
                 # Checkpointing computes again what it has first computed so, and must draw the same numbers.
                 self.refusal = "a module with random operators is called without gradients, too"
-            raise _Eager("gradients are disabled")
-        if not module.training:
-            raise _Eager("evaluation mode")
-        if torch.is_autocast_enabled("cpu"):
-            raise _Eager("autocast")
-        parts: list[Any] = []
-        for leaf in leaves:
-            if isinstance(leaf, torch.Tensor):
-                if leaf.device.type != "cpu" or leaf.layout != torch.strided or leaf.is_complex():
-                    raise _Eager(f"an input is on {leaf.device}, {leaf.layout}, {leaf.dtype}")
-                if leaf.requires_grad and leaf.dtype != torch.float32:
-                    raise _Eager(f"an input of {leaf.dtype} has a gradient")
-                if type(leaf) not in (torch.Tensor, torch.nn.Parameter):
-                    raise _Eager(f"an input is a {type(leaf).__qualname__}")
-                parts.append((leaf.shape, leaf.dtype, leaf.requires_grad))
-            elif leaf is None or isinstance(leaf, (bool, int, float, str)):
-                parts.append((type(leaf), leaf))
-            else:
-                raise _Eager(f"an argument is a {type(leaf).__qualname__}")
-        layout = self._layout()
-        return spec, tuple(parts), layout.attributes(), layout.tensors(), layout.versions()
+            return "gradients are disabled in training mode"
+        return "autocast" if torch.is_autocast_enabled("cpu") else ""
 
-    def _layout(self) -> Layout:
-        modules = walk(self.module, [])
-        if self.layout is None or self.layout.modules != modules:
-            self.layout = Layout(self.module, modules)
-            self.identities = self.layout.identities()
-            self._forget()
-        elif self.identities != self.layout.identities():
-            before, self.layout = self.layout, Layout(self.module, modules)
-            self.identities = self.layout.identities()
-            if before.parameters != self.layout.parameters or len(before.places) != len(self.layout.places):
+    def _follow(self) -> Layout:
+        """What the module is now."""
+        layout = self.layout
+        if layout is None or not layout.is_current():
+            before, self.layout = layout, Layout(self.module)
+            layout = self.layout
+            if before and (before.modules != layout.modules or (before.parameters, before.places) != (layout.parameters, layout.places)):
                 self._forget()  # others are shared, or there
-        return self.layout
+            self.state = []
+        state = layout.state()
+        if state != self.state or not self.kind:
+            self.state = state
+            if len(self.kinds) > _MOST_KINDS:
+                self.kinds.clear()
+            self.kind = self.kinds.setdefault((layout.attributes, *state), next(_numbers))
+        return layout
 
     def _forget(self) -> None:
         for entry in self.entries.values():
             entry.drop()
         self.entries.clear()
 
-    def _check_module(self) -> None:
-        module = self.module
-        for name, each in module.named_parameters():
-            if each.device.type != "cpu" or each.dtype != torch.float32 or not each.is_contiguous():
-                raise _Eager(f"parameter '{name}' is not dense float32 on the processor")
-        if self._layout().has_hooks():
-            raise _Eager("a module within the module has hooks")
-        if refusal := self._layout().refusal():
-            raise _Eager(refusal)
-
-    def _find(self, key: Any, leaves: list[Any], spec: Any) -> _Entry:
+    def _find(self, layout: Layout, leaves: Sequence[Any], spec: Any, has_grad: bool) -> _Entry:
+        """What is known of calls like this one."""
+        parts = [
+            (leaf.shape, leaf.dtype, leaf.requires_grad, leaf.is_cpu, leaf.layout, leaf.__class__)
+            if isinstance(leaf, torch.Tensor)
+            else (leaf if leaf.__class__ in _PLAIN else None, leaf.__class__)
+            for leaf in leaves
+        ]
+        key = (spec, has_grad, self.kind, *parts)
         entry = self.entries.get(key)
         if entry is None:
-            self._check_module()
-            self._warn_of_shapes(leaves)
-            entry = self.entries[key] = _Entry()
+            entry = self.entries[key] = _Entry(self._refuse_arguments(leaves) or layout.refusal() or layout.misplaced())
+            if not entry.reason:
+                self._warn_of_shapes(leaves)
             while len(self.entries) > _MOST_SHAPES:
                 self.entries.popitem(last=False)[1].drop()
-        self.entries.move_to_end(key)
+        if entry.calls:
+            self.entries.move_to_end(key)
         if entry.step is None and not entry.reason:
-            self._advance(entry, leaves, spec, self.used.get(self._kind(leaves, spec)), self.options["wait"])
-        elif entry.step is not None and not entry.reason and entry.used and entry.used != set(entry.step.cotangents):
-            self._advance(entry, leaves, spec, entry.used, False)
+            used = self.used.get((spec, len(leaves))) if has_grad else None
+            self._advance(entry, layout, leaves, spec, used, self.options["wait"])
+        elif has_grad and entry.step is not None and not entry.reason and entry.used and entry.used != entry.step.cotangent_set:
+            self._advance(entry, layout, leaves, spec, entry.used, False)
         entry.calls += 1
-        self.report.artifacts = sum(each.step is not None for each in self.entries.values())
         return entry
 
-    def _warn_of_shapes(self, leaves: list[Any]) -> None:
+    def _refuse_arguments(self, leaves: Sequence[Any]) -> str:
+        for leaf in leaves:
+            if isinstance(leaf, torch.Tensor):
+                if leaf.device.type != "cpu" or leaf.layout != torch.strided or leaf.is_complex():
+                    return f"an input is on {leaf.device}, {leaf.layout}, {leaf.dtype}"
+                if leaf.requires_grad and leaf.dtype != torch.float32:
+                    return f"an input of {leaf.dtype} has a gradient"
+                if type(leaf) not in (torch.Tensor, torch.nn.Parameter):
+                    return f"an input is a {type(leaf).__qualname__}"
+            elif leaf.__class__ not in _PLAIN:
+                return f"an argument is a {type(leaf).__qualname__}"
+        return ""
+
+    def _warn_of_shapes(self, leaves: Sequence[Any]) -> None:
         self.shapes.add(tuple(leaf.shape for leaf in leaves if isinstance(leaf, torch.Tensor)))
         if len(self.shapes) == _WARNED_SHAPES and not self.warned:
             self.warned = True
@@ -236,11 +233,11 @@ class Compiled:
 
     # ---- Compiling.
 
-    def _advance(self, entry: _Entry, leaves: list[Any], spec: Any, used: set[int] | None, wait: bool) -> None:
+    def _advance(self, entry: _Entry, layout: Layout, leaves: Sequence[Any], spec: Any, used: set[int] | None, wait: bool) -> None:
         """Looks for the artifact, starts what makes it, or takes it. Where there is one already, for other gradients, that
         goes on until then."""
         if entry.job is None:
-            request = self._request(leaves, spec, sorted(used) if used else None)
+            request = self._request(layout, leaves, spec, sorted(used) if used else None)
             if self._open(entry, request.digest):
                 return
             if entry.calls == 0 and not wait:  # the first call is not slowed: the next one starts the compiler
@@ -260,7 +257,7 @@ class Compiled:
             return
         job, entry.job = entry.job, None
         if not job.error and used and entry.requested and not used <= entry.requested:
-            return self._advance(entry, leaves, spec, used, wait)  # other outputs have had gradients meanwhile
+            return self._advance(entry, layout, leaves, spec, used, wait)  # other outputs have had gradients meanwhile
         if job.error:
             self._fail(entry, job.error)
         elif not self._open(entry, job.digest):
@@ -280,70 +277,49 @@ class Compiled:
                 return False
             try:
                 entry.step = Step(folder, digest, self.module, self.options["threads"])
+                self.report.artifacts = sum(each.step is not None for each in self.entries.values())
                 return True
             except Exception as error:
                 self.report.failures.append(f"damaged entry of the cache, {folder}: {error}")
                 _cache.drop(digest)
         return False
 
-    def _request(self, leaves: list[Any], spec: Any, cotangents: list[int] | None) -> Request:
-        module = self.module
+    def _request(self, layout: Layout, leaves: Sequence[Any], spec: Any, cotangents: list[int] | None) -> Request:
         if spec is None:
             spec = pytree.tree_structure((tuple(leaves), {}))
-        layout = self._layout()
-        parameters = {name: layout.get(name) for name in layout.parameters}
-        call = repr(
-            (
-                [(leaf.shape, leaf.dtype, leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves],
-                str(spec),
-                cotangents,
-                self.options["threads"],
-                self.options["flags"],
-            )
-        )
-        digest = _key.digest(
-            module,
-            [*parameters.items(), *((name, layout.get(name)) for name in sorted(layout.statistics))],
-            [layout.get(name) for name in layout.constants],
-            call,
-        )
-        return Request(
-            module=module,
-            forward=types.MethodType(type(module).forward, module),
-            leaves=leaves,
-            spec=spec,
-            trained=[name for name, each in parameters.items() if each.requires_grad],
-            frozen=[name for name, each in parameters.items() if not each.requires_grad],
-            cotangents=cotangents,
-            threads=self.options["threads"],
-            flags=self.options["flags"],
-            digest=digest,
-            padding=layout.padding,
+        return make_request(
+            self.module,
+            types.MethodType(type(self.module).forward, self.module),
+            layout,
+            list(leaves),
+            spec,
+            cotangents,
+            self.options["threads"],
+            self.options["flags"],
         )
 
     # ---- Running.
 
-    def _run(self, entry: _Entry, leaves: list[Any]) -> Any:
-        step = entry.step
-        layout = self.layout  # _key has looked whether it is the module's still
-        assert step is not None and layout is not None
-        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    def _run(self, entry: _Entry, step: Step, layout: Layout, leaves: Sequence[Any], has_grad: bool) -> Any:
+        tensors = leaves if step.takes_tensors else [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         given = []
         for number, name in step.sources:
             each = layout.get(name) if number is None else tensors[number]
-            each = each.resolve_neg()
-            if not each.is_contiguous() or each.data_ptr() % each.element_size():
-                each = each.clone(memory_format=torch.contiguous_format)
+            if not each.is_contiguous() or each.is_neg() or each.data_ptr() % each.element_size():
+                each = each.resolve_neg().clone(memory_format=torch.contiguous_format)
             given.append(each)
-        trained = [layout.get(name) for name in step.trained]
         statistics = tuple([layout.get(name) for name in step.statistics])
         seed = int(torch.randint(2**31, ())) if step.is_random else 0
-        results = Apply.apply(step, entry.note, statistics, seed, *given, *trained)
-        for buffer in statistics:
-            torch.autograd.graph.increment_version(buffer)
-        for norm in layout.norms:
-            if norm.training and norm.num_batches_tracked is not None:
-                norm.num_batches_tracked.add_(1)
+        if has_grad:
+            trained = [layout.get(name) for name in step.trained]
+            results = Apply.apply(Call(step, entry.note, statistics, seed), *given, *trained)
+        else:
+            lease = step.lease()
+            results = step.forward(lease, tuple(given), statistics, seed)
+            lease.end()
+        if statistics:
+            torch.autograd.graph.increment_version(statistics)
+            layout.count_batches()
         if step.gives_tensor:
             return results[0]
         flat = list(step.constants)
@@ -373,8 +349,7 @@ def compile_(
         restore_(model)
     if "forward" in model.__dict__:
         raise ValueError("the module's forward has been replaced by something else already")
-    threads = threads or int(os.environ.get("ORTC_THREADS", 0)) or torch.get_num_threads()
-    options = {"wait": wait, "fallback": fallback, "threads": threads, "flags": format_flags(flags)}
+    options = {"wait": wait, "fallback": fallback, "threads": threads or default_threads(), "flags": format_flags(flags)}
     model.__dict__["forward"] = Compiled(model, options)
     return model
 
