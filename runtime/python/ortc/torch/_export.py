@@ -56,6 +56,8 @@ class Request:
     """A training step of the only output, which is the loss, with parameters in the session."""
     has_grad: bool = True
     """Without: outputs alone."""
+    autocast: torch.dtype | None = None
+    """The type that the call casts to, as torch.autocast does."""
 
 
 def make_request(
@@ -76,7 +78,8 @@ def make_request(
     moving = [*layout.parameters, *layout.statistics]  # whose values do not matter
     fixed = [*layout.constants, *(layout.fixed(trained) if fused else ())]
     shapes = [(leaf.shape, leaf.dtype, leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-    call = repr((shapes, str(spec), cotangents, threads, flags, fused, has_grad))
+    autocast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+    call = repr((shapes, str(spec), cotangents, threads, flags, fused, has_grad, autocast))
     return Request(
         module=module,
         forward=forward,
@@ -91,6 +94,7 @@ def make_request(
         padding=layout.padding if has_grad else {},
         fused=fused,
         has_grad=has_grad,
+        autocast=autocast,
     )
 
 
@@ -156,7 +160,9 @@ class _Flat(torch.nn.Module):
         rest = list(tensors)
         leaves = [rest.pop(0) if isinstance(leaf, torch.Tensor) else leaf for leaf in self.request.leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self.request.spec)
-        with _Replaced(self.m, dict(zip(self.inputs, rest, strict=True))):
+        narrow = self.request.autocast
+        casts = torch.autocast("cpu", narrow or torch.bfloat16, enabled=narrow is not None, cache_enabled=False)
+        with casts, _Replaced(self.m, dict(zip(self.inputs, rest, strict=True))):
             result = self.request.forward(*args, **kwargs)
         flat, self.spec = pytree.tree_flatten(result)
         self.tensors = [i for i, leaf in enumerate(flat) if isinstance(leaf, torch.Tensor)]
@@ -296,7 +302,8 @@ def _compile(request: Request, folder: Path) -> None:
         _verify(request, folder, results)
 
 
-_FAR = 1e-2
+_FAR, _FAR_NARROW = 1e-2, 1e-1
+"""Of the size of a tensor: what sums of another order, and what bfloat16's 8 bits in each operator, are far from reaching."""
 
 
 def _verify(request: Request, folder: Path, results: tuple[torch.Tensor, ...]) -> None:
@@ -313,6 +320,7 @@ def _verify(request: Request, folder: Path, results: tuple[torch.Tensor, ...]) -
             raise CompileError(f"the export gives output {i} as {got[0]}{list(got[1])}, PyTorch as {each.dtype}{list(each.shape)}")
     if step.is_random:
         return
+    far_away = _FAR if request.autocast is None else _FAR_NARROW
     layout = Layout(request.module)
     tensors = [leaf for leaf in request.leaves if isinstance(leaf, torch.Tensor)]
     inputs = tuple((layout.get(name) if number is None else tensors[number]).contiguous() for number, name in step.sources)
@@ -322,7 +330,7 @@ def _verify(request: Request, folder: Path, results: tuple[torch.Tensor, ...]) -
     with torch.no_grad():
         got_outputs = step.forward(lease, inputs, trained + statistics, 0)
     for i, (wanted, mine) in enumerate(zip(results, got_outputs, strict=True)):
-        _compare(f"output {i}", wanted, mine)
+        _compare(f"output {i}", wanted, mine, far_away)
     if not request.has_grad:
         return
     torch.manual_seed(0)
@@ -334,18 +342,19 @@ def _verify(request: Request, folder: Path, results: tuple[torch.Tensor, ...]) -
     wanted_gradients = torch.autograd.grad(
         [results[i] for i in step.cotangents], trained, [cotangents[i] for i in step.cotangents], allow_unused=True
     )
-    mine = step.gradients(buffer, step.plan((True,) * len(results)))
-    for name, *both in zip(step.trained, wanted_gradients, mine, strict=True):
-        _compare(f"the gradient of {name}", *(torch.zeros_like(layout.get(name)) if each is None else each for each in both))
+    gradients = step.gradients(buffer, step.plan((True,) * len(results)))
+    for name, *both in zip(step.trained, wanted_gradients, gradients, strict=True):
+        wanted, mine = (torch.zeros_like(layout.get(name)) if each is None else each for each in both)
+        _compare(f"the gradient of {name}", wanted, mine, far_away)
 
 
-def _compare(what: str, wanted: torch.Tensor, got: torch.Tensor) -> None:
+def _compare(what: str, wanted: torch.Tensor, got: torch.Tensor, far_away: float) -> None:
     if wanted.dtype == torch.bool or not wanted.dtype.is_floating_point:
         far = bool((wanted != got).any())
     else:
         both = torch.stack([wanted.detach().double(), got.detach().double()])
         both = both.masked_fill((both[0] == both[1]) | both.isnan().all(0), 0.0)
-        far = bool(both.isfinite().all(0).logical_not().any()) or float((both[0] - both[1]).abs().sum()) > _FAR * float(
+        far = bool(both.isfinite().all(0).logical_not().any()) or float((both[0] - both[1]).abs().sum()) > far_away * float(
             both[0].abs().sum() + 1e-6 * both[0].numel()
         )
     if far:

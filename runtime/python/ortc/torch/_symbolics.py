@@ -54,9 +54,28 @@ def _embedding(g: Any, weight: Any, indices: Any, padding: Any, by_frequency: An
     return g.op("Gather", weight, indices)
 
 
+def _wide(original: Any) -> Any:
+    """Of an operator whose weights may be wider than its input: it computes as they are, and rounds to the input's type."""
+
+    def export(g: Any, x: Any, *rest: Any) -> Any:
+        from torch.onnx import JitScalarType
+
+        given = JitScalarType.from_value(x, JitScalarType.FLOAT)
+        if given not in (JitScalarType.BFLOAT16, JitScalarType.HALF):
+            return original(g, x, *rest)
+        result = original(g, g.op("Cast", x, to_i=JitScalarType.FLOAT.onnx_type()), *rest)
+        return g.op("Cast", result, to_i=given.onnx_type())
+
+    return export
+
+
 def register(has_padding: bool) -> None:
     """In the process that exports. `has_padding`: modules have padding rows, which are taken care of."""
     if not has_padding:
         torch.onnx.register_custom_op_symbolic("aten::embedding", _embedding, OPSET)
     torch.onnx.register_custom_op_symbolic("aten::diff", _diff, OPSET)
     torch.onnx.register_custom_op_symbolic("aten::cumsum", _cumsum, OPSET)
+    from torch.onnx import symbolic_opset9, symbolic_opset17
+
+    torch.onnx.register_custom_op_symbolic("aten::layer_norm", _wide(symbolic_opset17.layer_norm), OPSET)
+    torch.onnx.register_custom_op_symbolic("aten::group_norm", _wide(symbolic_opset9.group_norm), OPSET)

@@ -158,7 +158,7 @@ class Compiled:
                 # Checkpointing computes again what it has first computed so, and must draw the same numbers.
                 self.refusal = "a module with random operators is called without gradients, too"
             return "gradients are disabled in training mode"
-        return "autocast" if torch.is_autocast_enabled("cpu") else ""
+        return ""
 
     def _follow(self) -> Layout:
         """What the module is now."""
@@ -190,7 +190,8 @@ class Compiled:
             else (leaf if leaf.__class__ in _PLAIN else None, leaf.__class__)
             for leaf in leaves
         ]
-        key = (spec, has_grad, self.kind, *parts)
+        narrow = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+        key = (spec, has_grad, narrow, self.kind, *parts)
         entry = self.entries.get(key)
         if entry is None:
             entry = self.entries[key] = _Entry(self._refuse_arguments(leaves) or layout.refusal() or layout.misplaced())
