@@ -3,6 +3,8 @@
 #include "passes/fusion/FusionGroups.h"
 
 #include "compiler/kernels/KernelForm.h"
+#include "compiler/kernels/conv/ConvForm.h"
+#include "compiler/kernels/conv/ConvShape.h"
 #include "compiler/kernels/loop/LoopProgram.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/TrainDialect.h"
@@ -95,11 +97,18 @@ FusionGroups::FusionGroups(Block &block, const kernels::FusionLimits &limits) : 
   order.emplace(groups.size());
 }
 
+/// Whether the kernel of a product rounds what it stores.
+static bool storesNarrow(Operation *product) {
+  return !isa<nn::ConvFilterGradOp>(product) || kernels::storesWholeSums(kernels::shapeOfConv(product));
+}
+
 Operation *FusionGroups::findConvertedProduct(Operation *op) {
   Operation *product = nullptr;
-  if (isa<arith::TruncFOp>(op) && op->getOperand(0).hasOneUse())
+  if (isa<arith::TruncFOp>(op) && op->getOperand(0).hasOneUse()) {
     product = op->getOperand(0).getDefiningOp();
-  else if (op->getNumResults() == 1 && kernels::findWidening(op->getResult(0)) && op->hasOneUse())
+    if (product && readsNarrow(product) && !storesNarrow(product))
+      return nullptr;
+  } else if (op->getNumResults() == 1 && kernels::findWidening(op->getResult(0)) && op->hasOneUse())
     product = *op->user_begin();
   return product && readsNarrow(product) ? product : nullptr;
 }
