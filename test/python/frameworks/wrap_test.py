@@ -113,6 +113,12 @@ class TorchTest(unittest.TestCase):
     def test_dataclasses(self) -> None:
         self.agree(*self.pair(FromBatch()), (Batch(torch.randn(4, 3), 0.5),))
 
+    def test_frozen_in_front_of_the_loss(self) -> None:
+        compiled, eager = self.pair(Mlp())
+        for module in (compiled, eager):  # the backward step reads the input and this weight, in an order of its own
+            module.second.requires_grad_(False)
+        self.agree(compiled, eager, (torch.randn(5, 6),))
+
     def test_frozen_and_later_trained(self) -> None:
         compiled, eager = self.pair(Mlp())
         for module in (compiled, eager):

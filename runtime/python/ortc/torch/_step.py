@@ -157,8 +157,7 @@ class Step:
         order = [name.removeprefix("m.").removesuffix(".gradient") for name in names("gradients")]
         self.cotangent_order = _numbers(names("cotangents"))
         self.reread = _numbers(names("reread"))
-        kept = set(names("kept"))
-        self.kept = [i for i, name in enumerate(self.inputs) if name in kept]
+        self.kept = [self.inputs.index(name) for name in names("kept")]
         tensors = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers())
         self.trained = [name for name in bound if name in set(order)]
         self.statistics = [name for name in bound if name not in set(order)]
