@@ -93,8 +93,10 @@ class _Describer:
             return f"{kind}{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value)}"
         if isinstance(value, torch.nn.Module):
             return f"{kind} {id(value) if depth else ''}" if depth else kind  # modules are described one by one
-        if dataclasses.is_dataclass(value) or hasattr(value, "__dict__"):
+        if hasattr(value, "__dict__"):
             return f"{kind}{[(name, deeper(each)) for name, each in sorted(vars(value).items())]}"
+        if dataclasses.is_dataclass(value):  # with slots
+            return f"{kind}{[(each.name, deeper(getattr(value, each.name))) for each in dataclasses.fields(value)]}"
         self.is_complete = False
         return kind
 

@@ -98,6 +98,8 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling() or torch.jit.is_tracing():
             return self._eager(args, kwargs)
+        if args and args[0] is self.module:  # as a bound method: accelerate, where it takes mixed precision away
+            args = args[1:]
         leaves: Sequence[Any] = args
         spec = None
         if kwargs or not all([isinstance(each, torch.Tensor) for each in args]):
@@ -364,7 +366,9 @@ def restore_(model: torch.nn.Module) -> torch.nn.Module:
 
 def report(model: torch.nn.Module) -> Report:
     """How many calls were compiled, and why the others were not."""
-    compiled = model.__dict__.get("forward")
-    if not isinstance(compiled, Compiled):
+    forward = model.__dict__.get("forward")
+    while forward is not None and not isinstance(forward, Compiled):  # accelerate puts mixed precision around it
+        forward = getattr(forward, "__func__", None) or getattr(forward, "__wrapped__", None)
+    if forward is None:
         raise ValueError("the module is not compiled: ortc.torch.compile_(model)")
-    return compiled.report
+    return forward.report
