@@ -6,11 +6,15 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import copy
+import os
+import pathlib
 import tempfile
 import unittest
+from typing import Any
 
 import torch
 from modules import use_own_cache
+from processes import run_processes
 
 import ortc.torch
 
@@ -18,17 +22,51 @@ try:
     import transformers
 except ImportError:
     transformers = None  # type: ignore[assignment]
+else:
+    import language_models as lm
+    from safetensors import safe_open
 
 
 def setUpModule() -> None:
     use_own_cache()
+    torch.set_num_threads(1)
+
+
+STEPS = 12
+
+
+def models() -> dict[str, Any]:
+    """By name: what makes a model, and its rows."""
+    return {"bert": (lm.bert, lm.questions()), "gpt2": (lm.gpt2, lm.stories())}
+
+
+def shapes(path: pathlib.Path) -> dict[str, list[int]]:
+    """Keys of a file of weights, with shapes."""
+    with safe_open(path, "pt") as file:
+        return {name: file.get_slice(name).get_shape() for name in file.keys()}
+
+
+def train_in_process(folder: str) -> None:
+    """What each of several processes does: its part of the batches, compiled."""
+    torch.set_num_threads(1)
+    for name, (make, rows) in models().items():
+        model = make()
+        ortc.torch.compile_(model, wait=True)
+        trainer = lm.make_trainer(model, rows, folder, max_steps=STEPS, gradient_accumulation_steps=2)
+        trainer.train()
+        report = ortc.torch.report(model)
+        assert report.compiled == 2 * STEPS and not report.eager and report.artifacts == 1, str(report)
+        torch.save((lm.losses(trainer), model.state_dict()), f"{folder}/{name}.{os.environ['RANK']}.pt")
 
 
 @unittest.skipIf(transformers is None, "there is no package transformers")
-class TransformersTest(unittest.TestCase):
-    def check(self, model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> None:
+class ModelTest(unittest.TestCase):
+    """Loops of one's own."""
+
+    def check(self, model: Any, row: dict[str, torch.Tensor]) -> None:
         eager = copy.deepcopy(model)
         ortc.torch.compile_(model, wait=True, fallback="error")
+        batch = {name: torch.stack([value, value.flip(0) if value.dim() else value]) for name, value in row.items()}
         optimizers = [torch.optim.AdamW(each.parameters(), lr=1e-3) for each in (model, eager)]
         for _ in range(5):
             losses = []
@@ -51,50 +89,75 @@ class TransformersTest(unittest.TestCase):
             self.assertEqual(saved[0], saved[1])
 
     def test_bert(self) -> None:
-        torch.manual_seed(0)
-        config = transformers.BertConfig(
-            vocab_size=120, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
-            hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-        )
-        batch = {
-            "input_ids": torch.randint(120, (4, 16)),
-            "attention_mask": (torch.arange(16)[None] < torch.tensor([16, 12, 9, 16])[:, None]).long(),
-            "labels": torch.randint(2, (4,)),
-        }
-        self.check(transformers.BertForSequenceClassification(config).train(), batch)
+        self.check(lm.bert(), lm.questions(1)[0])
 
     def test_gpt2(self) -> None:
-        torch.manual_seed(0)
-        config = transformers.GPT2Config(
-            vocab_size=120, n_positions=32, n_embd=32, n_layer=2, n_head=4, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
-            use_cache=False, bos_token_id=0, eos_token_id=0,
-        )
-        tokens = torch.randint(120, (4, 16))
-        self.check(transformers.GPT2LMHeadModel(config).train(), {"input_ids": tokens, "labels": tokens})
+        self.check(lm.gpt2(), lm.stories(1)[0])
 
-    def test_trainer(self) -> None:
-        torch.manual_seed(0)
-        config = transformers.BertConfig(
-            vocab_size=50, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
-            hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-        )
-        model = transformers.BertForSequenceClassification(config)
-        eager = copy.deepcopy(model)
-        ortc.torch.compile_(model, wait=True)
-        rows = [{"input_ids": torch.randint(50, (8,)), "labels": torch.tensor(i % 2)} for i in range(32)]
-        curves = []
-        for each in (model, eager):
-            with tempfile.TemporaryDirectory() as folder:
-                arguments = transformers.TrainingArguments(
-                    folder, max_steps=12, per_device_train_batch_size=4, gradient_accumulation_steps=2, logging_steps=1,
-                    save_strategy="no", report_to=[], use_cpu=True, seed=0, disable_tqdm=True, learning_rate=1e-3,
-                )
-                trainer = transformers.Trainer(model=each, args=arguments, train_dataset=rows)
-                trainer.train()
-                curves.append([entry["loss"] for entry in trainer.state.log_history if "loss" in entry])
-        for got, wanted in zip(*curves, strict=True):
-            self.assertAlmostEqual(got, wanted, places=4)
-        self.assertEqual(ortc.torch.report(model).compiled, 24, str(ortc.torch.report(model)))
+
+@unittest.skipIf(transformers is None, "there is no package transformers")
+class TrainerTest(unittest.TestCase):
+    def test_curves(self) -> None:
+        """One process and two, against PyTorch. The number of labels, which the Trainer hands on to GPT-2, is another in each step,
+        and no compilation."""
+        with tempfile.TemporaryDirectory() as folder:
+            run_processes(2, train_in_process, folder)
+            for name, (make, rows) in models().items():
+                wanted = lm.train(make().double(), rows, max_steps=STEPS)
+                eager = [lm.train(each, rows, max_steps=STEPS) for each in (make(), lm.nudge(make(), 0))]
+                model = make()
+                ortc.torch.compile_(model, wait=True)
+                alone = lm.train(model, rows, max_steps=STEPS)
+                report = ortc.torch.report(model)
+                self.assertEqual((report.compiled, sum(report.eager.values()), report.artifacts), (4 * STEPS, 0, 1), str(report))
+                (both, weights), (_, others) = (torch.load(f"{folder}/{name}.{rank}.pt") for rank in range(2))
+                for key, value in weights.items():
+                    self.assertTrue(torch.equal(value, others[key]), key)
+                for losses in (alone, both):
+                    self.assertLessEqual(float((losses - wanted).abs().max()), lm.limit(wanted, eager), name)
+
+    def test_checkpoints_with_dropout(self) -> None:
+        """A run that goes on from its middle ends with the same bits; files have the names, keys and shapes of PyTorch's."""
+        rows = lm.stories()
+        arguments = dict(max_steps=12, save_strategy="steps", save_steps=6, eval_strategy="steps", eval_steps=4)
+        with tempfile.TemporaryDirectory() as folder:
+            states, curves, saved = [], [], []
+            for name, seed, start in (("whole", 0, None), ("later", 0, f"{folder}/whole/checkpoint-6"), ("again", 0, None), ("other", 1, None)):
+                model = lm.gpt2(dropout=0.1)
+                ortc.torch.compile_(model, wait=True)
+                trainer = lm.make_trainer(model, rows, f"{folder}/{name}", seed=seed, **arguments)
+                trainer.train(resume_from_checkpoint=start)
+                states.append(model.state_dict())
+                curves.append(lm.losses(trainer))
+                report = ortc.torch.report(model)
+                self.assertEqual(report.compiled, 24 if start else 48, str(report))
+                self.assertEqual(list(report.eager), ["gradients are disabled"], str(report))  # evaluations
+            for key, value in states[0].items():
+                self.assertTrue(torch.equal(value, states[1][key]), key)
+                self.assertTrue(torch.equal(value, states[2][key]), key)
+            self.assertTrue(torch.equal(curves[0], curves[1]))
+            self.assertFalse(torch.equal(curves[0], curves[3]))
+            lm.make_trainer(lm.gpt2(dropout=0.1), rows, f"{folder}/eager", **arguments).train()
+            for name in ("whole", "eager"):
+                path = pathlib.Path(folder, name, "checkpoint-6")
+                optimizer = torch.load(path / "optimizer.pt")
+                moments = {i: {key: each.shape for key, each in state.items()} for i, state in optimizer["state"].items()}
+                groups = [sorted(group) for group in optimizer["param_groups"]]
+                saved.append((sorted(each.name for each in path.iterdir()), shapes(path / "model.safetensors"), moments, groups))
+            self.assertEqual(saved[0], saved[1])
+
+    def test_what_runs_eagerly(self) -> None:
+        """Other numbers than PyTorch's would be wrong: these calls are its own."""
+        rows = lm.stories()
+        for arguments, reason in (
+            (dict(gradient_checkpointing=True), "a module within the module has hooks"),
+            (dict(bf16=True), "autocast"),
+        ):
+            wanted = lm.train(lm.gpt2(dropout=0.1), rows, max_steps=2, **arguments)
+            model = lm.gpt2(dropout=0.1)
+            ortc.torch.compile_(model, wait=True)
+            self.assertTrue(torch.equal(lm.train(model, rows, max_steps=2, **arguments), wanted), reason)
+            self.assertEqual(dict(ortc.torch.report(model).eager), {reason: 8})
 
 
 if __name__ == "__main__":
