@@ -1,0 +1,125 @@
+"""LoRA adapters of peft.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import tempfile
+import unittest
+import unittest.mock
+from typing import Any
+
+import torch
+from modules import distance, use_own_cache
+
+import ortc.torch
+
+try:
+    import peft
+    from safetensors.torch import load_file
+except ImportError:
+    peft = None  # type: ignore[assignment]
+else:
+    import language_models as lm
+
+
+def setUpModule() -> None:
+    use_own_cache()
+    torch.set_num_threads(1)
+
+
+def adapt(model: Any, **options: Any) -> Any:
+    """With adapters; of BERT the head is trained, too, as peft has it for new classes."""
+    torch.manual_seed(1)
+    if type(model).__name__ == "GPT2LMHeadModel":
+        options |= dict(target_modules=["c_attn"], fan_in_fan_out=True, task_type="CAUSAL_LM")
+    else:
+        options |= dict(target_modules=["query", "value"], task_type="SEQ_CLS")
+    return peft.get_peft_model(model, peft.LoraConfig(r=4, lora_alpha=8, **options))
+
+
+def train(model: Any, rows: list[dict[str, torch.Tensor]]) -> Any:
+    """Eight steps of half of the rows each."""
+    optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=1e-2)
+    model.train()
+    for step in range(8):
+        part = rows[step % 2 :: 2]
+        optimizer.zero_grad()
+        model(**{name: torch.stack([row[name] for row in part]) for name in rows[0]}).loss.backward()
+        optimizer.step()
+    return model
+
+
+def read_manifest() -> dict[str, Any]:
+    """Of an artifact: the first is for gradients of all outputs, and another may be there already for that of the loss alone."""
+    return ortc.load(next(pathlib.Path(os.environ["ORTC_CACHE_DIR"]).glob("*/meta.json")).parent / "artifact").manifest
+
+
+@unittest.skipIf(peft is None, "there is no package peft")
+class PeftTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.enterContext(unittest.mock.patch.dict(os.environ, ORTC_CACHE_DIR=f"{self.folder}/cache"))
+
+    def check_weights(self, wanted: list[torch.Tensor], got: list[torch.Tensor], others: list[list[torch.Tensor]]) -> None:
+        """As language_models.limit has it: float64, ours, and float32 runs of PyTorch."""
+        rounding = torch.finfo(torch.float32).eps
+        for value, mine, *rest in zip(wanted, got, *others, strict=True):
+            self.assertLessEqual(distance(value, mine), 8 * max(rounding, *(distance(value, each) for each in rest)))
+
+    def check(self, make: Any, rows: list[Any], whole: bool) -> None:
+        """`whole`: compile_ is called with what peft makes, otherwise with the model before."""
+        base = make()
+        model = base if whole else ortc.torch.compile_(base, wait=True, fallback="error")
+        model = adapt(model)
+        if whole:
+            ortc.torch.compile_(model, wait=True, fallback="error")
+        begun = {name: value.clone() for name, value in model.state_dict().items()}
+        train(model, rows)
+        report = ortc.torch.report(model if whole else base)
+        self.assertEqual((report.compiled, sum(report.eager.values()), report.artifacts), (8, 0, 1), str(report))
+
+        runs = [train(each, rows) for each in (adapt(make()).double(), adapt(make()), adapt(lm.nudge(make(), 0)))]
+        trained = {name for name, each in model.named_parameters() if each.requires_grad}
+        wanted, got, *others = ([each.state_dict()[name] for name in sorted(trained)] for each in (runs[0], model, *runs[1:]))
+        self.check_weights(wanted, got, others)
+        for name, value in model.state_dict().items():
+            self.assertEqual(torch.equal(value, begun[name]), name not in trained, name)
+
+        manifest = read_manifest()
+        (binding,) = manifest["bindings"]
+        gradients = [each["name"] for each in binding["outputs"] if each["name"].endswith(".gradient")]
+        self.assertEqual(len(gradients), len(trained))
+        flops = {each["role"]: each["flops"] for each in manifest["entries"]}
+        self.assertLess(flops["backward"], 1.25 * flops["forward"], "gradients of the base would be as many again")
+
+        for each, name in ((model, "ortc"), (runs[1], "eager")):
+            each.save_pretrained(f"{self.folder}/{name}")
+        saved = [load_file(f"{self.folder}/{name}/adapter_model.safetensors") for name in ("ortc", "eager")]
+        self.assertEqual(*({name: value.shape for name, value in each.items()} for each in saved))
+        loaded = peft.PeftModel.from_pretrained(make(), f"{self.folder}/ortc").state_dict()
+        for name, value in model.state_dict().items():
+            self.assertTrue(torch.equal(value, loaded[name]), name)
+
+        merged = [each.merge_and_unload().state_dict() for each in (runs[0], model, *runs[1:])]
+        self.assertEqual(list(merged[0]), list(merged[1]))
+        self.check_weights(*(list(each.values()) for each in merged[:2]), [list(each.values()) for each in merged[2:]])
+
+    def test_bert(self) -> None:
+        self.check(lm.bert, lm.questions(8), whole=True)
+
+    def test_bert_base(self) -> None:
+        self.check(lm.bert, lm.questions(8), whole=False)
+
+    def test_gpt2(self) -> None:
+        self.check(lm.gpt2, lm.stories(8), whole=True)
+
+    def test_gpt2_base(self) -> None:
+        self.check(lm.gpt2, lm.stories(8), whole=False)
+
+
+if __name__ == "__main__":
+    unittest.main()
