@@ -18,6 +18,7 @@ sys.path.insert(0, str(SOURCE / "test/python/frameworks"))
 import language_models as lm  # noqa: E402
 import ortc.torch  # noqa: E402
 import torch  # noqa: E402
+from tolerance import distance, limit, nudge  # noqa: E402
 
 
 def main():
@@ -32,16 +33,16 @@ def main():
         torch.set_num_threads(2)
         runs["eager, two threads"] = lm.train(make(), rows, max_steps=steps)
         torch.set_num_threads(1)
-        runs |= {f"eager, nudged {seed}": lm.train(lm.nudge(make(), seed), rows, max_steps=steps) for seed in range(2)}
-        limit = lm.limit(wanted, list(runs.values()))
+        runs |= {f"eager, nudged {seed}": lm.train(nudge(make(), seed), rows, max_steps=steps) for seed in range(2)}
+        most = limit(wanted, list(runs.values()))
         model = make()
         ortc.torch.compile_(model, wait=True)
         runs["ortc"] = lm.train(model, rows, max_steps=steps)
-        print(f"{make.__name__}: loss {wanted[0]:.4f} to {wanted[-10:].mean():.4f}, limit {limit:.1e}; {ortc.torch.report(model)}")
+        print(f"{make.__name__}: loss {wanted[0]:.4f} to {wanted[-10:].mean():.4f}, limit {most:.1e}; {ortc.torch.report(model)}")
         for name, run in runs.items():
             apart = (run - wanted).abs()
             print(f"  {name:20} first {apart[0]:.1e}, first tenth {apart[: steps // 10].max():.1e}, largest {apart.max():.1e}")
-        failed |= float((runs["ortc"] - wanted).abs().max()) > limit
+        failed |= distance(wanted, runs["ortc"]) > most
     return int(failed)
 
 

@@ -84,21 +84,3 @@ def train(model: torch.nn.Module, rows: list[Any], **arguments: Any) -> torch.Te
         trainer = make_trainer(model, rows, folder, **arguments)
         trainer.train()
         return losses(trainer)
-
-
-def nudge(model: torch.nn.Module, seed: int) -> torch.nn.Module:
-    """Moves every weight by one unit in its last place, up or down."""
-    draw = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for each in model.parameters():
-            up = torch.randint(2, each.shape, generator=draw).bool()
-            each.copy_(torch.nextafter(each, torch.where(up, torch.inf, -torch.inf)))
-    return model
-
-
-def limit(wanted: torch.Tensor, runs: list[torch.Tensor]) -> float:
-    """How far losses may be from those in float64, `wanted`. Sums that are rounded in another order move weights to slightly other
-    places, and the next step begins there: how fast that grows is a property of the model, not of who computes it. So it is eight
-    times what the farthest of PyTorch's own float32 `runs` is off, and no less than eight roundings of a loss."""
-    rounding = torch.finfo(torch.float32).eps * float(wanted.abs().max())
-    return 8 * max(rounding, *(float((run - wanted).abs().max()) for run in runs))

@@ -13,7 +13,8 @@ import unittest.mock
 from typing import Any
 
 import torch
-from modules import distance, use_own_cache
+from modules import use_own_cache
+from tolerance import distance, limit, nudge
 
 import ortc.torch
 
@@ -64,11 +65,11 @@ class PeftTest(unittest.TestCase):
         self.folder = self.enterContext(tempfile.TemporaryDirectory())
         self.enterContext(unittest.mock.patch.dict(os.environ, ORTC_CACHE_DIR=f"{self.folder}/cache"))
 
-    def check_weights(self, wanted: list[torch.Tensor], got: list[torch.Tensor], others: list[list[torch.Tensor]]) -> None:
-        """As language_models.limit has it: float64, ours, and float32 runs of PyTorch."""
-        rounding = torch.finfo(torch.float32).eps
-        for value, mine, *rest in zip(wanted, got, *others, strict=True):
-            self.assertLessEqual(distance(value, mine), 8 * max(rounding, *(distance(value, each) for each in rest)))
+    def check_weights(self, wanted: Any, got: Any, eager: list[Any], names: list[str]) -> None:
+        """Dictionaries of weights: in float64, ours, and those of float32 runs of PyTorch."""
+        for name in names:
+            runs = [each[name] for each in eager]
+            self.assertLessEqual(distance(wanted[name], got[name]), limit(wanted[name], runs), name)
 
     def check(self, make: Any, rows: list[Any], whole: bool) -> None:
         """`whole`: compile_ is called with what peft makes, otherwise with the model before."""
@@ -82,10 +83,10 @@ class PeftTest(unittest.TestCase):
         report = ortc.torch.report(model if whole else base)
         self.assertEqual((report.compiled, sum(report.eager.values()), report.artifacts), (8, 0, 1), str(report))
 
-        runs = [train(each, rows) for each in (adapt(make()).double(), adapt(make()), adapt(lm.nudge(make(), 0)))]
+        runs = [train(each, rows) for each in (adapt(make()).double(), adapt(make()), adapt(nudge(make(), 0)))]
         trained = {name for name, each in model.named_parameters() if each.requires_grad}
-        wanted, got, *others = ([each.state_dict()[name] for name in sorted(trained)] for each in (runs[0], model, *runs[1:]))
-        self.check_weights(wanted, got, others)
+        wanted, *eager = (each.state_dict() for each in runs)
+        self.check_weights(wanted, model.state_dict(), eager, sorted(trained))
         for name, value in model.state_dict().items():
             self.assertEqual(torch.equal(value, begun[name]), name not in trained, name)
 
@@ -104,9 +105,9 @@ class PeftTest(unittest.TestCase):
         for name, value in model.state_dict().items():
             self.assertTrue(torch.equal(value, loaded[name]), name)
 
-        merged = [each.merge_and_unload().state_dict() for each in (runs[0], model, *runs[1:])]
-        self.assertEqual(list(merged[0]), list(merged[1]))
-        self.check_weights(*(list(each.values()) for each in merged[:2]), [list(each.values()) for each in merged[2:]])
+        got, wanted, *eager = (each.merge_and_unload().state_dict() for each in (model, *runs))
+        self.assertEqual(list(got), list(wanted))
+        self.check_weights(wanted, got, eager, list(wanted))
 
     def test_bert(self) -> None:
         self.check(lm.bert, lm.questions(8), whole=True)

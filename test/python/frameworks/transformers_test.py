@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from modules import use_own_cache
 from processes import run_processes
+from tolerance import distance, limit, nudge
 
 import ortc.torch
 
@@ -104,7 +105,7 @@ class TrainerTest(unittest.TestCase):
             run_processes(2, train_in_process, folder)
             for name, (make, rows) in models().items():
                 wanted = lm.train(make().double(), rows, max_steps=STEPS)
-                eager = [lm.train(each, rows, max_steps=STEPS) for each in (make(), lm.nudge(make(), 0))]
+                eager = [lm.train(each, rows, max_steps=STEPS) for each in (make(), nudge(make(), 0))]
                 model = make()
                 ortc.torch.compile_(model, wait=True)
                 alone = lm.train(model, rows, max_steps=STEPS)
@@ -114,7 +115,7 @@ class TrainerTest(unittest.TestCase):
                 for key, value in weights.items():
                     self.assertTrue(torch.equal(value, others[key]), key)
                 for losses in (alone, both):
-                    self.assertLessEqual(float((losses - wanted).abs().max()), lm.limit(wanted, eager), name)
+                    self.assertLessEqual(distance(wanted, losses), limit(wanted, eager), name)
 
     def test_checkpoints_with_dropout(self) -> None:
         """A run that goes on from its middle ends with the same bits; files have the names, keys and shapes of PyTorch's."""
