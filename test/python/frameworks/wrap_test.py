@@ -113,6 +113,13 @@ class TorchTest(unittest.TestCase):
     def test_dataclasses(self) -> None:
         self.agree(*self.pair(FromBatch()), (Batch(torch.randn(4, 3), 0.5),))
 
+    def test_gradients_that_are_rounding(self) -> None:
+        """That of a bias in front of a normalisation is zero in theory."""
+        module = torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(), torch.nn.Linear(100, 3))
+        ortc.torch.compile_(module, wait=True, fallback="error")
+        total(module(torch.randn(16, 2, 7, 7))).backward()
+        self.assertEqual(ortc.torch.report(module).compiled, 1)
+
     def test_frozen_in_front_of_the_loss(self) -> None:
         compiled, eager = self.pair(Mlp())
         for module in (compiled, eager):  # the backward step reads the input and this weight, in an order of its own

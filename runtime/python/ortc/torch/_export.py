@@ -304,6 +304,9 @@ def _compile(request: Request, folder: Path) -> None:
 
 _FAR, _FAR_NARROW = 1e-2, 1e-1
 """Of the size of a tensor: what sums of another order, and what bfloat16's 8 bits in each operator, are far from reaching."""
+_SMALL, _SMALL_NARROW = 1e-3, 1e-1
+"""Of the largest gradient of a module: others are compared as if they were no smaller. That of a bias in front of a normalisation
+is zero in theory, and rounding in practice."""
 
 
 def _verify(request: Request, folder: Path, results: tuple[torch.Tensor, ...]) -> None:
@@ -342,20 +345,23 @@ def _verify(request: Request, folder: Path, results: tuple[torch.Tensor, ...]) -
     wanted_gradients = torch.autograd.grad(
         [results[i] for i in step.cotangents], trained, [cotangents[i] for i in step.cotangents], allow_unused=True
     )
+    largest = max((float(each.abs().max()) for each in wanted_gradients if each is not None and each.numel()), default=0.0)
+    least = max(1e-6, largest * (_SMALL if request.autocast is None else _SMALL_NARROW))
     gradients = step.gradients(buffer, step.plan((True,) * len(results)))
     for name, *both in zip(step.trained, wanted_gradients, gradients, strict=True):
         wanted, mine = (torch.zeros_like(layout.get(name)) if each is None else each for each in both)
-        _compare(f"the gradient of {name}", wanted, mine, far_away)
+        _compare(f"the gradient of {name}", wanted, mine, far_away, least)
 
 
-def _compare(what: str, wanted: torch.Tensor, got: torch.Tensor, far_away: float) -> None:
+def _compare(what: str, wanted: torch.Tensor, got: torch.Tensor, far_away: float, least: float = 1e-6) -> None:
+    """`least`: values that are smaller on average are compared as if they were as large."""
     if wanted.dtype == torch.bool or not wanted.dtype.is_floating_point:
         far = bool((wanted != got).any())
     else:
         both = torch.stack([wanted.detach().double(), got.detach().double()])
         both = both.masked_fill((both[0] == both[1]) | both.isnan().all(0), 0.0)
         far = bool(both.isfinite().all(0).logical_not().any()) or float((both[0] - both[1]).abs().sum()) > far_away * float(
-            both[0].abs().sum() + 1e-6 * both[0].numel()
+            both[0].abs().sum() + least * both[0].numel()
         )
     if far:
         raise CompileError(f"the compiled step gives other numbers than the module: {what}")
