@@ -25,13 +25,14 @@ lib/libortc_cuda.so.1
 lib/libortc_hip.so.1
 lib/libortc_slots.so.1
 lib/libortc_delta.so.1
+lib/libortc_parameters.so.1
 lib/libortc_threads.so.1
 lib/libortc_verify.so.1
 share/doc/libortc1/copyright
 END
 {
   (cd "$source/runtime" && find include -name '*.h*')
-  for library in ortc ortc_threads ortc_slots ortc_delta ortc_verify ortc_cuda ortc_hip; do
+  for library in ortc ortc_threads ortc_slots ortc_delta ortc_parameters ortc_verify ortc_cuda ortc_hip; do
     echo "lib/lib$library.a"
     echo "lib/lib$library.so"
     echo "lib/pkgconfig/${library/_/-}.pc"
@@ -82,7 +83,7 @@ field ortc Depends '.*libmlir-22 .*libprotobuf-lite.*libstdc\+\+6.*'
 field ortc Section devel
 # What the packages of programs that use the libraries depend on.
 dpkg-deb --ctrl-tarfile debs/libortc1_*.deb | tar -xO ./shlibs >shlibs
-for library in libortc libortc_threads libortc_slots libortc_delta libortc_verify libortc_cuda libortc_hip; do
+for library in libortc libortc_threads libortc_slots libortc_delta libortc_parameters libortc_verify libortc_cuda libortc_hip; do
   grep -qF "$library 1 libortc1 (>= $version)" shlibs || fail "shlibs has no $library"
 done
 

@@ -34,6 +34,7 @@ check ortc ortc.h ORTC_API 24576 'kernel32.dll msvcrt.dll'
 check ortc_threads threads.h ORTC_THREADS_API 4096 'api-ms-win-core-synch-l1-2-0.dll kernel32.dll msvcrt.dll'
 check ortc_slots slots.h ORTC_SLOTS_API 6144 'msvcrt.dll ortc.dll'
 check ortc_delta delta.h ORTC_DELTA_API 9216 'msvcrt.dll ortc.dll'
+check ortc_parameters parameters.h ORTC_PARAMETERS_API 4096 'msvcrt.dll ortc.dll'
 check ortc_verify verify.h ORTC_VERIFY_API 10240 'msvcrt.dll'
 # And what the library for Linux exports.
 nm -D --defined-only "$build/lib/libortc.so.1" | awk '{ print $3 }' | sort | diff - <(exported "$PREFIX/bin/ortc.dll")
@@ -43,7 +44,7 @@ cp "$source/docs/examples/train_loop.c" "$source/docs/examples/train_loop.cpp" "
 cat >project/CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.20)
 project(digits LANGUAGES C CXX)
-find_package(ortc REQUIRED COMPONENTS runtime threads slots delta verify)
+find_package(ortc REQUIRED COMPONENTS runtime threads slots delta parameters verify)
 add_executable(train train_loop.c)
 target_link_libraries(train ortc::runtime)
 add_executable(train_cpp train_loop.cpp)

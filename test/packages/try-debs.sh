@@ -37,7 +37,7 @@ inside 'ortc train model.onnx -o digits --shape batch=64 --optimizer adamw:lr=3e
 install './libortc-dev_*.deb gcc g++ libc6-dev pkgconf'
 inside 'cp /usr/share/doc/libortc-dev/examples/* .
   cc train_loop.c $(pkg-config --cflags --libs ortc) -o train
-  c++ -std=c++17 train_loop.cpp -Wl,--no-as-needed $(pkg-config --cflags --libs ortc ortc-threads ortc-slots ortc-delta ortc-verify) -o train_cpp
+  c++ -std=c++17 train_loop.cpp -Wl,--no-as-needed $(pkg-config --cflags --libs ortc ortc-threads ortc-slots ortc-delta ortc-parameters ortc-verify) -o train_cpp
   ./train digits/model.ortc c.safetensors
   ./train_cpp digits/model.ortc cpp.safetensors' >"$work/said"
 "$build/bin/train_loop" "$root/root/digits/model.ortc" "$work/wanted" >"$work/expected"

@@ -281,6 +281,55 @@ class CheckpointTest(unittest.TestCase):
         self.assertEqual(session.to_bytes(), before)
 
 
+class ParametersTest(unittest.TestCase):
+    """All parameters as one array."""
+
+    def test_they_are_the_tensors_one_after_the_other(self):
+        session, other = ortc.Session(compile_digits()), ortc.Session(compile_digits())
+        session.train_step(**make_batch())
+        names = session.artifact.manifest["trained"]
+        values = session.read_parameters()
+        self.assertEqual(values.dtype, np.float32)
+        self.assertEqual(values.tobytes(), b"".join(session.read(name).tobytes() for name in names))
+        other.write_parameters(values)
+        for name in names:
+            self.assertEqual(other.read(name).tobytes(), session.read(name).tobytes(), name)
+        self.assertEqual(other["step"], 0)
+        for wrong in (values[:-1], values.astype(np.float64), values.reshape(2, -1)):
+            with self.assertRaisesRegex(ortc.ShapeError, f"are {values.size} numbers of float32 in one row, but"):
+                other.write_parameters(wrong)
+
+    def test_running_statistics_are_no_parameters_but_weights(self):
+        folder = compile_model("resnet-tiny", "--shape", "batch=2", "--batch-norm", "train", "--optimizer", "sgd:lr=0.1,momentum=0.9")
+        session, other = ortc.Session(folder), ortc.Session(folder)
+        inputs = {each["name"]: each for each in session.artifact.manifest["bindings"][0]["inputs"]}
+        session.train_step(**{name: np.ones(each["shape"], each["dtype"]) for name, each in inputs.items()})
+        trained, everything = session.read_parameters(), session.read_parameters(trainable=False)
+        statistics = [name for name in session.state if "running" in name]
+        self.assertEqual(everything.size, trained.size + sum(session.read(name).size for name in statistics))
+        other.write_parameters(trained)
+        self.assertNotEqual(other.read(statistics[0]).tobytes(), session.read(statistics[0]).tobytes())
+        other.write_parameters(everything, trainable=False)
+        for name in [*statistics, *session.parameters]:
+            self.assertEqual(other.read(name).tobytes(), session.read(name).tobytes(), name)
+
+    def test_bfloat16_is_widened_and_rounded_to_the_nearest(self):
+        session = ortc.Session(compile_digits("--parameters", "bf16:nearest"))
+        values = session.read_parameters()
+        self.assertEqual(int(np.bitwise_or.reduce(values.view(np.uint32)) & 0xFFFF), 0)
+        session.write_parameters(values)
+        self.assertEqual(session.read_parameters().tobytes(), values.tobytes())
+        values[:4] = 1.00390625, 1.01171875, 1.00390637, np.finfo(np.float32).max
+        session.write_parameters(values)
+        np.testing.assert_array_equal(session.read_parameters()[:4], np.float32([1, 1.015625, 1.0078125, np.inf]))
+
+    def test_float64_is_rounded(self):
+        session = ortc.Session(compile_digits("--precision", "f64"))
+        values = session.read_parameters()
+        session.write_parameters(values / 3)
+        np.testing.assert_array_equal(session.read("2.bias"), (values[-10:] / 3).astype(np.float64))
+
+
 class ThreadsTest(unittest.TestCase):
     """Of a step that takes some tens of milliseconds."""
 

@@ -120,6 +120,17 @@ TEST(LibraryTest, DeltasAreSmallAndNeedTheRuntimeAndLibc) {
             declared(ORTC_RUNTIME_INCLUDE "/delta.h", "ORTC_DELTA_API "));
 }
 
+TEST(LibraryTest, ParametersAreSmallAndNeedTheRuntimeAndLibc) {
+  Elf library(ORTC_PARAMETERS_LIBRARY);
+  EXPECT_EQ(library.needed(), (std::set<std::string>{"libc.so.6", "libortc.so.1"}));
+  uint64_t size = library.size(".text") + library.size(".rodata");
+  RecordProperty("bytes", static_cast<int>(size));
+  EXPECT_LE(size, 2048u);
+  EXPECT_EQ(library.size(".bss") + library.size(".data"), 0u) << "no globals";
+  EXPECT_EQ(library.symbols(/*isDefined=*/true),
+            declared(ORTC_RUNTIME_INCLUDE "/parameters.h", "ORTC_PARAMETERS_API "));
+}
+
 TEST(LibraryTest, SignaturesAreSmallAndNeedOnlyLibc) {
   Elf library(ORTC_VERIFY_LIBRARY);
   EXPECT_EQ(library.needed(), std::set<std::string>{"libc.so.6"});

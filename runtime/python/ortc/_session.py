@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from ortc import _runtime
 from ortc._artifact import Artifact
 from ortc._errors import NotFoundError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Loaded(NamedTuple):
@@ -104,6 +107,18 @@ class Session(_runtime.Session):
     def state(self) -> Tensors:
         """Of the optimizer, and running statistics."""
         return Tensors(self.artifact.names("state"), self._place, self.write)
+
+    def read_parameters(self, trainable: bool = True) -> NDArray[np.float32]:
+        """All parameters as one array, in the manifest's order; `trainable=False`: running statistics, too."""
+        from ortc import _parameters
+
+        return _parameters.read(self, trainable)
+
+    def write_parameters(self, values: Any, trainable: bool = True) -> None:
+        """Takes what read_parameters gave here or elsewhere, averaged, say. Optimizer state stays."""
+        from ortc import _parameters
+
+        _parameters.write(self, values, trainable)
 
     @property
     def outputs(self) -> Tensors:
