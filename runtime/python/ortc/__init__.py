@@ -25,7 +25,7 @@ from ortc._errors import (
 )
 
 if TYPE_CHECKING:
-    from ortc import callbacks
+    from ortc import callbacks, sources
     from ortc._artifact import Artifact, load
     from ortc._compile import compile
     from ortc._plan import Plan
@@ -53,6 +53,7 @@ __all__ = [
     "callbacks",
     "compile",
     "load",
+    "sources",
 ]
 _HOMES = {
     "Artifact": "ortc._artifact",
@@ -66,8 +67,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "callbacks":
-        return importlib.import_module("ortc.callbacks")
+    if name in ("callbacks", "sources"):
+        return importlib.import_module(f"ortc.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'ortc' has no attribute '{name}'")
     value = getattr(importlib.import_module(_HOMES[name]), name)

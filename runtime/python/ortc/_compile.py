@@ -18,8 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ortc import sources
 from ortc._artifact import Artifact
-from ortc._errors import CompileError, CompileWarning
+from ortc._errors import ArgumentError, CompileError, CompileWarning
 
 Shape = int | Iterable[int]
 
@@ -101,6 +102,7 @@ def _report(messages: str) -> list[str]:
 def compile(
     model: Any,
     *,
+    inputs: Iterable[Any] | Mapping[str, Any] | None = None,
     shapes: Mapping[str, Shape] | None = None,
     bindings: Mapping[str, Mapping[str, Shape]] | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -108,15 +110,25 @@ def compile(
 ) -> Artifact:
     """Compiles a model for training.
 
-    `model`: a path, the bytes of an ONNX file, or an object with SerializeToString (onnx.ModelProto).
+    `model`: a path, the bytes of an ONNX file, an object with SerializeToString (onnx.ModelProto), or a model of another
+    library (docs/sources.md): a torch.nn.Module, a Keras model, a pair of a JAX function and its parameters, an MLP of scikit-learn.
+    `inputs`: examples of what such a model takes, in order or by name.
     `shapes`: a number for each symbolic dimension, or the whole shape of an input. `bindings`: several of those, by name.
     `output`: the folder of the artifact; without one it is in a temporary folder that goes with the artifact.
     `options`: every flag of `ortc train` (docs/command-line.md), with underscores.
     """
     is_path = isinstance(model, (str, os.PathLike))
+    is_file = is_path or isinstance(model, bytes) or hasattr(model, "SerializeToString")
     kept = tempfile.mkdtemp(prefix="ortc-") if output is None or not is_path else ""
     try:
-        source = os.fspath(model) if is_path else _write_model(model, kept)
+        if is_file and inputs is not None:
+            raise ArgumentError("inputs goes with models of other libraries; an ONNX file says what it takes")
+        if is_file:
+            source = os.fspath(model) if is_path else _write_model(model, kept)
+        else:
+            exported = sources.export(model, inputs, [shapes or {}, *(bindings or {}).values()], kept)
+            source, options = exported.path, exported.flags | options
+            shapes = exported.shapes if shapes is None and bindings is None else shapes
         folder = os.fspath(output) if output is not None else os.path.join(kept, "artifact")
         flags = _format_shapes(shapes or {})
         for name, each in (bindings or {}).items():
