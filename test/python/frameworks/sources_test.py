@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import sys
+import tempfile
 import unittest
 from typing import Any
 
@@ -27,6 +29,8 @@ def distance(wanted: Any, got: Any) -> float:
 
 ROUNDING = 2e-6
 """Of float32 sums of tens of terms, over tens of steps: some units of 2^-24."""
+TRAINED = 2e-5
+"""Of the same, where normalisations and recurrences divide and add rounding up."""
 SMALL = 1e-12
 """An epsilon of Adam. scikit-learn and Keras add it to the divisor before the correction of bias, which is a larger one in the first
 steps: where gradients are far above it, there is no difference."""
@@ -112,6 +116,126 @@ class SklearnTest(unittest.TestCase):
         ):
             with self.assertRaisesRegex(ortc.CompileError, text):
                 ortc.compile(model)
+
+
+@unittest.skipUnless(is_there("torch", "onnx"), "PyTorch is not installed")
+class TorchTest(unittest.TestCase):
+    """Against PyTorch's own loop."""
+
+    def train(self, model: Any, x: Any, y: Any, optimizer: str, eager_optimizer: Any, **options: Any) -> ortc.Session:
+        import torch.nn.functional as F
+
+        eager = copy.deepcopy(model)
+        before = copy.deepcopy(model.state_dict())
+        loss = "cross_entropy" if y.dtype.is_floating_point is False else "mse"
+        artifact = ortc.compile(model, inputs=(x[:4],), loss=loss, optimizer=optimizer, target="native", **options)
+        for name, values in model.state_dict().items():
+            self.assertTrue((values == before[name]).all(), f"the export has changed {name}")
+        session = ortc.Session(artifact, threads=1)
+        other = eager_optimizer([each for each in eager.parameters() if each.requires_grad])
+        for i in range(8):
+            at = slice(i % 2 * 4, i % 2 * 4 + 4)
+            other.zero_grad()
+            wanted = getattr(F, loss + "_loss" if loss == "mse" else loss)(eager(x[at]), y[at])
+            wanted.backward()
+            other.step()
+            self.assertAlmostEqual(session.train_step(x[at], y[at]), wanted.item(), delta=TRAINED)
+        self.assertIs(ortc.sources.update(model, session), model)
+        for name, values in eager.state_dict().items():
+            if not name.endswith("num_batches_tracked"):
+                self.assertLessEqual(distance(values, model.state_dict()[name]), TRAINED, name)
+        model.eval()
+        got = session.predict(x[:4])["output"]
+        self.assertLessEqual(distance(model(x[:4]).detach(), got), ROUNDING)
+        return session
+
+    def test_training(self) -> None:
+        import modules
+        import torch
+
+        torch.set_num_threads(1)
+        torch.manual_seed(0)
+        sgd = "sgd:lr=0.1,momentum=0.9", lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)
+        adam = "adamw:lr=1e-2", lambda p: torch.optim.AdamW(p, lr=1e-2)
+        self.train(modules.Mlp(), torch.randn(8, 6), torch.randn(8, 3), *adam)
+        self.train(modules.ConvNorm(), torch.randn(8, 2, 7, 7), torch.randint(3, (8,)), *sgd)
+        self.train(modules.Lstm(), torch.randn(8, 6, 3), torch.randn(8, 2), *adam)
+        self.train(modules.Masked(), torch.randn(8, 4), torch.randn(8, 4), *sgd)
+        tied = modules.Tied()
+        self.train(tied, torch.randint(11, (8, 5)), torch.randn(8, 5, 11), *sgd)
+        self.assertIs(tied.head.weight, tied.embed.weight)
+
+    def test_frozen_parameters_stay(self) -> None:
+        import modules
+        import torch
+
+        model = modules.Mlp()
+        model.first.requires_grad_(False)
+        session = self.train(model, torch.randn(8, 6), torch.randn(8, 3), "sgd:lr=0.1", lambda p: torch.optim.SGD(p, lr=0.1))
+        self.assertEqual(sorted(session.parameters), ["second.bias", "second.weight"])
+
+    def test_names_and_bindings(self) -> None:
+        import modules
+        import torch
+
+        model, x = modules.Nested(), torch.randn(6, 4)
+        artifact = ortc.compile(
+            model,
+            inputs={"x": x, "scale": 2.0, "other": torch.ones(6, 4)},
+            loss="mse",
+            loss_input="pair.1",
+            bindings={"many": {"batch": 6}, "one": {"batch": 1}},
+            target="native",
+        )
+        session = ortc.Session(artifact, threads=1)
+        for rows in (6, 1):
+            got = session.predict(x=x[:rows], other=torch.ones(rows, 4))
+            wanted = model(x[:rows], scale=2.0, other=torch.ones(rows, 4))
+            self.assertEqual(sorted(got), ["pair.0", "pair.1", "y"])
+            self.assertLessEqual(distance(wanted["pair"][1].detach(), got["pair.1"]), ROUNDING)
+
+    def test_sessions_of_files_give_weights_back(self) -> None:
+        import modules
+        import torch
+
+        model, x = modules.Mlp(), torch.randn(4, 6)
+        with tempfile.TemporaryDirectory() as folder:
+            ortc.compile(model, inputs=(x,), loss="mse", optimizer="sgd:lr=0.1", output=folder, target="native")
+            session = ortc.Session(ortc.load(folder), threads=1)
+        session.train_step(x, torch.zeros(4, 3))
+        ortc.sources.update(model, session)
+        self.assertLessEqual(distance(model(x).detach(), session.predict(x)["output"]), ROUNDING)
+        with self.assertRaisesRegex(ortc.ArgumentError, "has trained 'first.weight', which the model does not have"):
+            ortc.sources.update(modules.Two(), session)
+        with self.assertRaisesRegex(ortc.ShapeError, r"'second.weight' is \[3, 8\] in the session and \[4, 8\] in the model"):
+            other = modules.Mlp()
+            other.second = torch.nn.Linear(8, 4)
+            ortc.sources.update(other, session)
+
+    def test_what_is_refused(self) -> None:
+        import modules
+        import torch
+
+        x = torch.ones(2, 3)
+        for model, inputs, error, text in (
+            (modules.Branching(), (x,), ortc.CompileError, "looks at numbers of a tensor"),
+            (modules.Mlp(), None, ortc.CompileError, "needs examples of what it takes"),
+            (modules.Mlp(), x, ortc.ArgumentError, "inputs is a tuple of example inputs"),
+            (torch.nn.Embedding(4, 2, padding_idx=0), (torch.zeros(1, 1, dtype=torch.long),), ortc.CompileError, "a padding row"),
+            (object(), (x,), ortc.CompileError, "a builtins.object is no model"),
+            (b"", (x,), ortc.ArgumentError, "inputs goes with models of other libraries"),
+        ):
+            with self.assertRaisesRegex(error, text):
+                ortc.compile(model, inputs=inputs)
+
+    def test_a_package_that_is_missing(self) -> None:
+        import modules
+        import torch
+
+        self.addCleanup(sys.modules.__setitem__, "onnx", importlib.import_module("onnx"))
+        sys.modules["onnx"] = None  # type: ignore[assignment]
+        with self.assertRaisesRegex(ortc.CompileError, "a torch.nn.Module needs the package onnx .*: pip install onnx"):
+            ortc.compile(modules.Mlp(), inputs=(torch.ones(1, 6),))
 
 
 if __name__ == "__main__":

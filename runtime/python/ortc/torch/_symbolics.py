@@ -69,13 +69,26 @@ def _wide(original: Any) -> Any:
     return export
 
 
-def register(has_padding: bool) -> None:
-    """In the process that exports. `has_padding`: modules have padding rows, which are taken care of."""
-    if not has_padding:
-        torch.onnx.register_custom_op_symbolic("aten::embedding", _embedding, OPSET)
-    torch.onnx.register_custom_op_symbolic("aten::diff", _diff, OPSET)
-    torch.onnx.register_custom_op_symbolic("aten::cumsum", _cumsum, OPSET)
+def _rules() -> dict[str, Any]:
     from torch.onnx import symbolic_opset9, symbolic_opset17
 
-    torch.onnx.register_custom_op_symbolic("aten::layer_norm", _wide(symbolic_opset17.layer_norm), OPSET)
-    torch.onnx.register_custom_op_symbolic("aten::group_norm", _wide(symbolic_opset9.group_norm), OPSET)
+    return {
+        "embedding": _embedding,
+        "diff": _diff,
+        "cumsum": _cumsum,
+        "layer_norm": _wide(symbolic_opset17.layer_norm),
+        "group_norm": _wide(symbolic_opset9.group_norm),
+    }
+
+
+def register(has_padding: bool) -> None:
+    """In the process that exports. `has_padding`: modules have padding rows, which are taken care of."""
+    for name, rule in _rules().items():
+        if name != "embedding" or not has_padding:
+            torch.onnx.register_custom_op_symbolic(f"aten::{name}", rule, OPSET)
+
+
+def unregister() -> None:
+    """Takes back what register has done, in a process that goes on."""
+    for name in _rules():
+        torch.onnx.unregister_custom_op_symbolic(f"aten::{name}", OPSET)

@@ -1,0 +1,168 @@
+"""Modules of PyTorch, by the exporter that ortc.torch uses. For a module in the middle of a loop there is ortc.torch itself.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ortc._errors import CompileError
+from ortc.sources import Export, Inputs, _graph, need
+
+_PREFIX = "m."
+
+
+def names(model: Any) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(values.shape) for name, values in _tensors(model).items()}
+
+
+def _tensors(model: Any) -> dict[str, Any]:
+    """Parameters and buffers, shared ones once."""
+    return dict(model.named_parameters()) | dict(model.named_buffers())
+
+
+def export(model: Any, inputs: Inputs | None, batch: int | None, folder: str) -> Export:
+    trained = [name for name, each in model.named_parameters() if each.requires_grad]
+    return write(model, inputs, batch, folder, trained, {})
+
+
+def write(model: Any, inputs: Inputs | None, batch: int | None, folder: str, trained: list[str], renamed: Mapping[str, str]) -> Export:
+    """`trained`: names of parameters. `renamed`: other names for the tensors of the file."""
+    onnx = need("onnx", "a torch.nn.Module")
+    import torch
+
+    from ortc.torch import _symbolics
+    from ortc.torch._layout import Layout, walk
+
+    if inputs is None:
+        raise CompileError("a torch.nn.Module needs examples of what it takes: inputs=(x,), or a dict by name")
+    layout = Layout(model, walk(model, []))
+    if refusal := layout.refusal() or ("an embedding has a padding row" if layout.padding else ""):
+        raise CompileError(refusal)
+    given = _name_inputs(model, inputs)
+    flat = _make_flat(model, given)
+    tensors = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
+    examples = tuple(value.detach().clone() for value in tensors.values())
+    path = os.path.join(folder, "model.onnx")
+    with _undisturbed(model), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        outputs = _name_outputs(_look(flat, examples), tensors)
+        _symbolics.register(False)
+        try:
+            torch.onnx.export(
+                flat,
+                examples,
+                path,
+                input_names=list(tensors),
+                output_names=outputs,
+                dynamic_axes={} if batch is None else {name: {0: "batch"} for name in tensors},
+                training=torch.onnx.TrainingMode.PRESERVE,
+                do_constant_folding=False,
+                opset_version=_symbolics.OPSET,
+                dynamo=False,
+            )
+        finally:
+            _symbolics.unregister()
+    proto = onnx.load(path, load_external_data=False)
+    buffers = {_PREFIX + name: buffer for name, buffer in model.named_buffers()}
+    for each in proto.graph.initializer:  # the exporter has called the module, too, and has written what that left
+        if each.name in buffers:
+            each.CopyFrom(onnx.numpy_helper.from_array(buffers[each.name].numpy(force=True), each.name))
+    places = {_PREFIX + name: renamed.get(name, name) for name in _tensors(model)}
+    _graph.rename(proto.graph, places)
+    _graph.set_trained(proto, [renamed.get(name, name) for name in trained])
+    onnx.save(proto, path)
+    flags = {"batch_norm": "as-exported:unbiased=1"} if layout.norms else {}
+    return Export(path, {} if batch is None else {"batch": batch}, flags)
+
+
+def _name_inputs(model: Any, inputs: Inputs) -> dict[str, Any]:
+    """By the names that forward has for them."""
+    if isinstance(inputs, Mapping):
+        return dict(inputs)
+    bound = inspect.signature(model.forward).bind(*inputs)
+    named: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+            named |= {f"{name}.{i}": each for i, each in enumerate(value)}
+        else:
+            named[name] = value
+    return named
+
+
+def _make_flat(model: Any, given: Mapping[str, Any]) -> Any:
+    """The module as a function from tensors to tensors; other values are what they are in the examples."""
+    import torch
+    import torch.utils._pytree as pytree
+
+    class Flat(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.m = model
+            self.paths: list[Any] = []
+
+        def forward(self, *tensors: Any) -> tuple[Any, ...]:
+            rest = iter(tensors)
+            values = {name: next(rest) if isinstance(value, torch.Tensor) else value for name, value in given.items()}
+            positional = [values.pop(name) for name in given if "." in name]
+            result = self.m(*positional, **values)
+            leaves = [(path, leaf) for path, leaf in pytree.tree_flatten_with_path(result)[0] if isinstance(leaf, torch.Tensor)]
+            self.paths = [path for path, _ in leaves]
+            return tuple(leaf for _, leaf in leaves)
+
+    return Flat()
+
+
+@contextmanager
+def _undisturbed(model: Any) -> Iterator[None]:
+    """Calls within change neither buffers nor random numbers."""
+    import torch
+
+    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for name, buffer in model.named_buffers():
+                    buffer.copy_(kept[name])
+
+
+def _look(flat: Any, examples: tuple[Any, ...]) -> list[Any]:
+    """Where outputs are in the module's result, of a call that refuses what a graph cannot say."""
+    import torch
+
+    from ortc.torch._export import _check_graph, _Static
+
+    with torch.enable_grad(), _Static():
+        results = flat(*examples)
+    _check_graph(results)
+    return list(flat.paths)
+
+
+def _name_outputs(paths: list[Any], inputs: Mapping[str, Any]) -> list[str]:
+    """By keys and numbers in the result; `output` where it is a tensor."""
+    found = []
+    for path in paths:
+        keys = [str(getattr(key, "key", getattr(key, "idx", getattr(key, "name", "")))) for key in path]
+        name = ".".join(keys)
+        found.append(f"output.{name}" if name.isdigit() or name in inputs else name or "output")
+    return found
+
+
+def update(model: Any, values: Mapping[str, NDArray[Any]]) -> Any:
+    import torch
+
+    tensors = _tensors(model)
+    with torch.no_grad():
+        for name, new in values.items():
+            tensors[name].copy_(torch.from_numpy(new))
+    return model
