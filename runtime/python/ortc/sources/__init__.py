@@ -16,13 +16,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ortc._errors import ArgumentError, CompileError, ShapeError
-from ortc._session import Session
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ortc._session import Session
 
 _CLASSES = {
     "keras.src.models.model.Model": "keras",  # with its torch backend, it is a torch.nn.Module as well
@@ -65,7 +66,7 @@ def find(model: Any) -> Source | None:
 
 
 def _load(name: str) -> Source:
-    return importlib.import_module(f"ortc.sources.{name}")  # type: ignore[return-value]
+    return importlib.import_module(f"ortc.sources.{name}")
 
 
 def need(package: str, what: str) -> Any:
@@ -131,5 +132,5 @@ def _read(session: Session, name: str) -> NDArray[Any]:
     """A copy, in a type that numpy has."""
     values: NDArray[Any] = session.read(name)
     if session.artifact.tensors[name].dtype == "bfloat16":
-        return (values.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        return (values.view("u2").astype("u4") << 16).view("f4")
     return values
