@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -68,41 +69,129 @@ class JSONL(Callback):
             self._file = None
 
 
-class TensorBoard(Callback):
+class Tracker(Callback):
+    """Hands the numbers of steps and evaluations to `log`, named train/loss, eval/accuracy and so on."""
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        """Keeps them."""
+
+    def _log(self, prefix: str, event: Event) -> None:
+        values = {
+            f"{prefix}/{key.removeprefix('eval_')}": value
+            for key, value in event.items()
+            if isinstance(value, float) and key not in ("ms", "seconds")
+        }
+        self.log(values, event["step"])
+
+    def on_step(self, trainer: Trainer, event: Event) -> None:
+        self._log("train", event)
+
+    def on_eval(self, trainer: Trainer, event: Event) -> None:
+        self._log("eval", event)
+
+
+def _describe(trainer: Trainer) -> dict[str, Any]:
+    """What a run was trained with."""
+    manifest, session = trainer.session.artifact.manifest, trainer.session
+    kinds = {key: manifest.get(key, {}).get("kind") for key in ("loss", "optimizer")}
+    return {**kinds, **session.scalars, "seed": trainer.seed}
+
+
+def _need(package: str, callback: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        name = package.partition(".")[0]
+        raise ImportError(f"the callback {callback} needs the package {name}: pip install {name}") from error
+
+
+class TensorBoard(Tracker):
     """Event files for TensorBoard, by the writer of its package."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        try:
-            from tensorboard.compat.proto import event_pb2, summary_pb2
-            from tensorboard.summary.writer.event_file_writer import EventFileWriter
-        except ImportError as error:
-            raise ImportError("the callback TensorBoard needs the package tensorboard: pip install tensorboard") from error
-        self._event, self._summary = event_pb2.Event, summary_pb2.Summary
-        self._open = lambda: EventFileWriter(os.fspath(folder))
+        event = _need("tensorboard.compat.proto.event_pb2", "TensorBoard")
+        summary = _need("tensorboard.compat.proto.summary_pb2", "TensorBoard")
+        writer = _need("tensorboard.summary.writer.event_file_writer", "TensorBoard")
+        self._event, self._summary = event.Event, summary.Summary
+        self._open = lambda: writer.EventFileWriter(os.fspath(folder))
         self._writer: Any = None
 
     def on_begin(self, trainer: Trainer) -> None:
         self._writer = self._open()
 
-    def _write(self, prefix: str, event: Event) -> None:
-        values = [
-            self._summary.Value(tag=f"{prefix}/{key.removeprefix('eval_')}", simple_value=value)
-            for key, value in event.items()
-            if isinstance(value, float) and key not in ("ms", "seconds")
-        ]
-        summary = self._summary(value=values)
-        self._writer.add_event(self._event(wall_time=time.time(), step=event["step"], summary=summary))
-
-    def on_step(self, trainer: Trainer, event: Event) -> None:
-        self._write("train", event)
-
-    def on_eval(self, trainer: Trainer, event: Event) -> None:
-        self._write("eval", event)
+    def log(self, values: dict[str, float], step: int) -> None:
+        rows = [self._summary.Value(tag=name, simple_value=value) for name, value in values.items()]
+        self._writer.add_event(self._event(wall_time=time.time(), step=step, summary=self._summary(value=rows)))
 
     def on_end(self, trainer: Trainer) -> None:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+
+class MLflow(Tracker):
+    """A run of MLflow, by its client (mlflow-skinny is enough, with what its store needs). Several fits are one run."""
+
+    _MOST = 1000
+    """Numbers of a batch; MLflow takes no more."""
+
+    def __init__(self, uri: str | None = None, experiment: str = "Default", name: str | None = None) -> None:
+        """`uri`: of the store, such as "sqlite:///mlflow.db"; None is what MLFLOW_TRACKING_URI says."""
+        self._entities = _need("mlflow.entities", "MLflow")
+        self._client = _need("mlflow", "MLflow").MlflowClient(tracking_uri=uri)
+        self.experiment = experiment
+        self.name = name
+        self.run: str | None = None
+        """The id of the run, from the first fit on."""
+        self._waiting: list[Any] = []
+
+    def on_begin(self, trainer: Trainer) -> None:
+        if self.run is not None:
+            self._client.update_run(self.run, status="RUNNING")
+            return
+        known = self._client.get_experiment_by_name(self.experiment)
+        experiment = known.experiment_id if known is not None else self._client.create_experiment(self.experiment)
+        self.run = self._client.create_run(experiment, run_name=self.name).info.run_id
+        parameters = [self._entities.Param(key, str(value)) for key, value in _describe(trainer).items()]
+        self._client.log_batch(self.run, params=parameters)
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        now = int(time.time() * 1e3)
+        self._waiting += [self._entities.Metric(name, value, now, step) for name, value in values.items()]
+        if len(self._waiting) + len(values) > self._MOST:
+            self._send()
+
+    def _send(self) -> None:
+        if self._waiting:
+            self._client.log_batch(self.run, metrics=self._waiting)
+            self._waiting = []
+
+    def on_epoch(self, trainer: Trainer, event: Event) -> None:
+        self._send()
+
+    def on_end(self, trainer: Trainer) -> None:
+        self._send()
+        self._client.set_terminated(self.run)
+
+
+class WandB(Tracker):
+    """A run of Weights & Biases. Several fits are one run."""
+
+    def __init__(self, **settings: Any) -> None:
+        """`settings`: of wandb.init, such as project="digits", mode="offline"."""
+        self._wandb = _need("wandb", "WandB")
+        self._settings = settings
+        self.run: Any = None
+
+    def on_begin(self, trainer: Trainer) -> None:
+        again = {"id": self.run.id, "resume": "allow"} if self.run is not None else {"config": _describe(trainer)}
+        self.run = self._wandb.init(**{**again, **self._settings})
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        self.run.log(values, step=step)
+
+    def on_end(self, trainer: Trainer) -> None:
+        self.run.finish()
 
 
 class _Monitor:
