@@ -14,6 +14,7 @@ it comes.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -80,6 +81,27 @@ def need(package: str, what: str) -> Any:
 def list_values(inputs: Inputs) -> list[Any]:
     """Example inputs in order, by name or not."""
     return list(inputs.values()) if isinstance(inputs, Mapping) else list(inputs)
+
+
+def name_inputs(function: Callable[..., Any], first: tuple[Any, ...], inputs: Inputs) -> tuple[dict[str, Any], int]:
+    """Example inputs by the names that a function has for them, behind its `first` arguments; and how many go by position."""
+    if isinstance(inputs, Mapping):
+        return dict(inputs), 0
+    bound = inspect.signature(function).bind(*first, *inputs)
+    named: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+            named |= {f"{name}.{i}": each for i, each in enumerate(value)}
+        else:
+            named[name] = value
+    names = list(named)[len(first) :]
+    return {name: named[name] for name in names}, len(names)
+
+
+def name_outputs(paths: Iterable[Iterable[Any]], inputs: Iterable[str]) -> list[str]:
+    """Names of outputs by where they are in a result, such as `logits` or `output.0`; `output` where the result is one."""
+    names = [".".join(map(str, path)) for path in paths]
+    return [f"output.{name}" if name[:1].isdigit() or name in inputs else name or "output" for name in names]
 
 
 def find_batch(inputs: Inputs | None, shapes: Iterable[Mapping[str, Any]]) -> int | None:

@@ -8,6 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from numpy.typing import NDArray
+
+
+def lift(model: Any, values: Mapping[str, NDArray[Any]]) -> None:
+    """Makes inputs initializers, with these values."""
+    from onnx import helper, numpy_helper
+
+    graph = model.graph
+    for each in [each for each in graph.input if each.name in values]:
+        dtype = helper.tensor_dtype_to_np_dtype(each.type.tensor_type.elem_type)
+        graph.initializer.append(numpy_helper.from_array(values[each.name].astype(dtype), each.name))
+        graph.input.remove(each)
+
 
 def set_trained(model: Any, names: Iterable[str]) -> None:
     """Says in the model which of its initializers are trained; flags of a compilation go first."""

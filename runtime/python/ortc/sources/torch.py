@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import inspect
 import os
 import warnings
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ortc._errors import CompileError
-from ortc.sources import Export, Inputs, _graph, need
+from ortc.sources import Export, Inputs, _graph, name_inputs, name_outputs, need
 
 _PREFIX = "m."
 
@@ -47,14 +46,14 @@ def write(model: Any, inputs: Inputs | None, batch: int | None, folder: str, tra
     layout = Layout(model, walk(model, []))
     if refusal := layout.refusal() or ("an embedding has a padding row" if layout.padding else ""):
         raise CompileError(refusal)
-    given = _name_inputs(model, inputs)
-    flat = _make_flat(model, given)
+    given, positional = name_inputs(model.forward, (), inputs)
+    flat = _make_flat(model, given, positional)
     tensors = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
     examples = tuple(value.detach().clone() for value in tensors.values())
     path = os.path.join(folder, "model.onnx")
     with _undisturbed(model), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outputs = _name_outputs(_look(flat, examples), tensors)
+        outputs = name_outputs(_look(flat, examples), tensors)
         _symbolics.register(False)
         try:
             torch.onnx.export(
@@ -69,6 +68,10 @@ def write(model: Any, inputs: Inputs | None, batch: int | None, folder: str, tra
                 opset_version=_symbolics.OPSET,
                 dynamo=False,
             )
+        except CompileError:
+            raise
+        except Exception as error:
+            raise CompileError(f"PyTorch cannot export the module: {error}") from error
         finally:
             _symbolics.unregister()
     proto = onnx.load(path, load_external_data=False)
@@ -84,21 +87,7 @@ def write(model: Any, inputs: Inputs | None, batch: int | None, folder: str, tra
     return Export(path, {} if batch is None else {"batch": batch}, flags)
 
 
-def _name_inputs(model: Any, inputs: Inputs) -> dict[str, Any]:
-    """By the names that forward has for them."""
-    if isinstance(inputs, Mapping):
-        return dict(inputs)
-    bound = inspect.signature(model.forward).bind(*inputs)
-    named: dict[str, Any] = {}
-    for name, value in bound.arguments.items():
-        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
-            named |= {f"{name}.{i}": each for i, each in enumerate(value)}
-        else:
-            named[name] = value
-    return named
-
-
-def _make_flat(model: Any, given: Mapping[str, Any]) -> Any:
+def _make_flat(model: Any, given: Mapping[str, Any], positional: int) -> Any:
     """The module as a function from tensors to tensors; other values are what they are in the examples."""
     import torch
     import torch.utils._pytree as pytree
@@ -112,10 +101,9 @@ def _make_flat(model: Any, given: Mapping[str, Any]) -> Any:
         def forward(self, *tensors: Any) -> tuple[Any, ...]:
             rest = iter(tensors)
             values = {name: next(rest) if isinstance(value, torch.Tensor) else value for name, value in given.items()}
-            positional = [values.pop(name) for name in given if "." in name]
-            result = self.m(*positional, **values)
+            result = self.m(*[values.pop(name) for name in list(values)[:positional]], **values)
             leaves = [(path, leaf) for path, leaf in pytree.tree_flatten_with_path(result)[0] if isinstance(leaf, torch.Tensor)]
-            self.paths = [path for path, _ in leaves]
+            self.paths = [[getattr(key, "key", getattr(key, "idx", getattr(key, "name", ""))) for key in path] for path, _ in leaves]
             return tuple(leaf for _, leaf in leaves)
 
     return Flat()
@@ -146,16 +134,6 @@ def _look(flat: Any, examples: tuple[Any, ...]) -> list[Any]:
         results = flat(*examples)
     _check_graph(results)
     return list(flat.paths)
-
-
-def _name_outputs(paths: list[Any], inputs: Mapping[str, Any]) -> list[str]:
-    """By keys and numbers in the result; `output` where it is a tensor."""
-    found = []
-    for path in paths:
-        keys = [str(getattr(key, "key", getattr(key, "idx", getattr(key, "name", "")))) for key in path]
-        name = ".".join(keys)
-        found.append(f"output.{name}" if name.isdigit() or name in inputs else name or "output")
-    return found
 
 
 def update(model: Any, values: Mapping[str, NDArray[Any]]) -> Any:

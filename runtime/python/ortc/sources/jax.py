@@ -1,0 +1,91 @@
+"""Functions of JAX with their parameters, a pytree of arrays that is the first argument, by jax2onnx.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ortc._errors import CompileError
+from ortc.sources import Export, Inputs, _graph, name_inputs, name_outputs, need
+
+_OPSET = 21
+
+
+def _leaves(parameters: Any) -> dict[str, Any]:
+    """Arrays by their path, such as `layers/0/kernel`, in the order of the tree."""
+    from jax import tree_util
+
+    found = tree_util.tree_flatten_with_path(parameters)[0]
+    return {tree_util.keystr(path, simple=True, separator="/") or "parameters": leaf for path, leaf in found}
+
+
+def names(model: tuple[Callable[..., Any], Any]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(np.shape(leaf)) for name, leaf in _leaves(model[1]).items()}
+
+
+def export(model: tuple[Callable[..., Any], Any], inputs: Inputs | None, batch: int | None, folder: str) -> Export:
+    if inputs is None:
+        raise CompileError("a function of JAX needs examples of what it takes beside its parameters: inputs=(x,), or a dict by name")
+    need("jax", "a function of JAX")
+    from jax import tree_util
+
+    function, parameters = model
+    given, positional = name_inputs(function, (parameters,), inputs)
+    arrays = {name: np.asarray(value) for name, value in given.items() if hasattr(value, "shape")}
+    tree = tree_util.tree_structure(parameters)
+
+    def call(leaves: list[Any], tensors: list[Any]) -> Any:
+        values = {**given, **dict(zip(arrays, tensors, strict=True))}
+        return function(tree_util.tree_unflatten(tree, leaves), *[values.pop(name) for name in list(values)[:positional]], **values)
+
+    return write(call, _leaves(parameters), arrays, batch, folder)
+
+
+def write(call: Callable[..., Any], weights: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]], batch: int | None, folder: str) -> Export:
+    """`call`: from a list of weights and one of inputs to a result. Weights of floating point are trained."""
+    jax2onnx = need("jax2onnx", "a function of JAX")
+    onnx = need("onnx", "a function of JAX")
+    import jax
+
+    count = len(weights)
+    shape = jax.eval_shape(lambda *given: call(list(given[:count]), list(given[count:])), *weights.values(), *inputs.values())
+    leaves = jax.tree_util.tree_flatten_with_path(shape)[0]
+    outputs = name_outputs([[jax.tree_util.keystr((key,), simple=True) for key in path] for path, _ in leaves], inputs)
+    examples = [jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.canonicalize_dtype(leaf.dtype)) for leaf in weights.values()]
+    for value in inputs.values():
+        rows = value.shape if batch is None else ("batch", *value.shape[1:])
+        examples.append(jax.ShapeDtypeStruct(rows, jax.dtypes.canonicalize_dtype(value.dtype)))
+    try:
+        proto = jax2onnx.to_onnx(
+            lambda *given: tuple(jax.tree_util.tree_leaves(call(list(given[:count]), list(given[count:])))),
+            examples,
+            input_names=[*weights, *inputs],
+            output_names=outputs,
+            opset=_OPSET,
+        )
+    except Exception as error:
+        raise CompileError(f"jax2onnx cannot export the function: {error}") from error
+    _graph.lift(proto, {name: np.asarray(leaf) for name, leaf in weights.items()})
+    _graph.set_trained(proto, [name for name, leaf in weights.items() if leaf.dtype.kind == "f"])
+    path = os.path.join(folder, "model.onnx")
+    onnx.save(proto, path)
+    return Export(path, {} if batch is None else {"batch": batch})
+
+
+def update(model: tuple[Callable[..., Any], Any], values: Mapping[str, NDArray[Any]]) -> tuple[Callable[..., Any], Any]:
+    import jax
+
+    leaves = []
+    for name, leaf in _leaves(model[1]).items():
+        new = values.get(name)
+        if new is not None:
+            leaf = new.astype(leaf.dtype) if isinstance(leaf, np.ndarray) else jax.numpy.asarray(new, leaf.dtype)
+        leaves.append(leaf)
+    return model[0], jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(model[1]), leaves)
