@@ -1,0 +1,285 @@
+"""Module: the loss and the gradients of a model of generate_artifacts.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ortc._artifact import Artifact
+from ortc._compile import compile, run_compiler
+from ortc._errors import ArgumentError, StateError
+from ortc._session import Session
+from ortc.compat.ort_training import _safetensors
+from ortc.compat.ort_training._notes import note
+from ortc.compat.ort_training.api.checkpoint_state import CheckpointState
+from ortc.compat.ort_training.artifacts import FLAGS, graph_inputs
+
+_Shapes = tuple[tuple[int, ...], ...]
+
+
+class Buffer(np.ndarray[Any, Any]):
+    """An array that is its own numpy(), as tensors of other packages have it."""
+
+    def numpy(self) -> NDArray[Any]:
+        return np.asarray(self)
+
+
+class Module:
+    """Trains the parameters of a CheckpointState. Shapes that the artifact has no step for are compiled when they first come, which
+    needs the compiler and the package onnx."""
+
+    training: bool
+
+    def __init__(
+        self,
+        train_model_uri: str | os.PathLike[str],
+        state: CheckpointState,
+        eval_model_uri: str | os.PathLike[str] | None = None,
+        device: str = "cpu",
+        session_options: Any = None,
+    ) -> None:
+        if state._module is not None:
+            raise StateError("another Module trains this CheckpointState: load the checkpoint again")
+        if eval_model_uri is not None and not Path(eval_model_uri).is_file():
+            raise ArgumentError(f"{os.fspath(eval_model_uri)}: there is no such file")
+        self.training = True
+        self._path = Path(train_model_uri)
+        self._state = state
+        self._has_eval = eval_model_uri is not None
+        self._device = device
+        self._threads = int(getattr(session_options, "intra_op_num_threads", 0))
+        if session_options is not None:
+            note("of session_options, Module takes intra_op_num_threads alone")
+        self._sessions: list[tuple[Session, set[_Shapes]]] = []
+        self._current: Session | None = None
+        self._gradients = "none"
+        """none, fresh (of one module(...) or more), or used by an update."""
+        compiled = self._path.with_suffix(".ortc")
+        if compiled.exists():
+            self._add(Artifact(compiled))
+        state._module = self
+
+    def __call__(self, *user_inputs: Any) -> Any:
+        """The loss, and with additional outputs a tuple of it and those. In training mode gradients are added to those since the last
+        lazy_reset_grad."""
+        inputs = [each if isinstance(each, np.ndarray) or hasattr(each, "__dlpack__") else each.numpy() for each in user_inputs]
+        if not self.training:
+            return self._evaluate(inputs)
+        if self._gradients == "used":
+            raise StateError("gradients have been used by Optimizer.step: call lazy_reset_grad() before the next step")
+        session = self._session(inputs)
+        before = dict(self._current.gradients) if self._gradients == "fresh" and self._current is not None else None
+        self._move_to(session)
+        rest: tuple[NDArray[Any], ...] = ()
+        if self._state._outputs:
+            note("in training mode, outputs beside the loss are those of evaluation: no dropout, and running statistics")
+            session.eval_step(*inputs)
+            rest = tuple(session.outputs[name] for name in self._state._outputs)
+        loss = session.gradients_step(*inputs)
+        for name, values in (before or {}).items():
+            session.gradients[name] = session.gradients[name] + values
+        self._gradients = "fresh"
+        return self._results(loss, rest)
+
+    def _evaluate(self, inputs: list[Any]) -> Any:
+        if not self._has_eval:
+            raise StateError("evaluation mode needs eval_model_uri")
+        if self._gradients == "fresh":
+            raise StateError("gradients are waiting, and do not outlive an evaluation: call Optimizer.step() or lazy_reset_grad() first")
+        session = self._session(inputs)
+        self._move_to(session)
+        loss = session.eval_step(*inputs)
+        return self._results(loss, tuple(session.outputs[name] for name in self._state._outputs))
+
+    @staticmethod
+    def _results(loss: float, rest: tuple[NDArray[Any], ...]) -> Any:
+        first = np.array(loss, np.float32)
+        return (first, *rest) if rest else first
+
+    def train(self, mode: bool = True) -> Module:
+        self.training = mode
+        return self
+
+    def eval(self) -> Module:
+        return self.train(False)
+
+    def lazy_reset_grad(self) -> None:
+        """The next step in training mode begins with gradients of its own."""
+        self._gradients = "none"
+
+    # ---- Parameters.
+
+    def get_contiguous_parameters(self, trainable_only: bool = False) -> Buffer:
+        """Copies of all, one after the other, in the order of the graph's initializers."""
+        parts = [self._state._read(name).ravel() for name in self._names(trainable_only)]
+        return np.concatenate(parts).view(Buffer)
+
+    def get_parameters_size(self, trainable_only: bool = True) -> int:
+        return sum(self._state._tensors[name].size for name in self._names(trainable_only))
+
+    def copy_buffer_to_parameters(self, buffer: Any, trainable_only: bool = True) -> None:
+        """From an array of get_contiguous_parameters' order. Frozen parameters must be as they are."""
+        values = np.asarray(buffer if isinstance(buffer, np.ndarray) else buffer.numpy())
+        wanted = self.get_parameters_size(trainable_only)
+        if values.dtype != np.float32 or values.shape != (wanted,):
+            raise ArgumentError(f"the buffer is {values.dtype} {values.shape}, but must be float32 ({wanted},)")
+        offset = 0
+        for name in self._names(trainable_only):
+            present = self._state._tensors[name]
+            self._state._write(name, values[offset : offset + present.size].reshape(present.shape))
+            offset += present.size
+
+    def _names(self, trainable_only: bool) -> list[str]:
+        names = [name for name in self._state._tensors if not trainable_only or name in self._state._trainable]
+        for name in names:
+            if self._state._tensors[name].dtype != np.float32:
+                raise ArgumentError(f"'{name}' is {self._state._tensors[name].dtype}: a buffer of parameters is float32")
+        return names
+
+    # ---- Names and export.
+
+    def input_names(self) -> list[str]:
+        if self._sessions:
+            session = self._current or self._sessions[0][0]
+            names = [name for name, _, _ in session.program.steps()[session.binding]["gradients"][0]]
+        else:
+            names = [each.name for each in graph_inputs(self._graph)]
+            if not self._flags["loss"].startswith("output:"):
+                names.append("label")
+        kind = self._sessions[0][0].artifact.manifest["loss"]["kind"] if self._sessions else self._flags["loss"]
+        label = "labels" if kind == "cross_entropy" else "target"
+        return [label if name == "label" and kind != "output" else name for name in names]
+
+    def output_names(self) -> list[str]:
+        return ["loss", *self._state._outputs]
+
+    def export_model_for_inferencing(self, inference_model_uri: str | os.PathLike[str], graph_output_names: list[str]) -> None:
+        """The graph with the weights of now, up to these outputs. Needs the compiler, and the package onnx where that is not all."""
+        session = self._current or (self._sessions[0][0] if self._sessions else None)
+        if session is None:
+            raise StateError("export_model_for_inferencing comes after a step: nothing is compiled yet")
+        self._move_to(session)
+        target = Path(inference_model_uri)
+        weights = target.with_name(f".{target.name}.safetensors")
+        try:
+            session.save(weights)
+            run_compiler(["export", os.fspath(session.artifact.path), "--load", os.fspath(weights), "-o", os.fspath(target)])
+        finally:
+            weights.unlink(missing_ok=True)
+        if {*graph_output_names} != {name for name, _, _ in session.program.steps()[session.binding]["predict"][1]}:
+            _keep_outputs(target, graph_output_names)
+
+    # ---- Sessions: one for each artifact, of which one has the parameters.
+
+    @cached_property
+    def _graph(self) -> Any:
+        import onnx
+
+        return onnx.load(os.fspath(self._path), load_external_data=False)
+
+    @cached_property
+    def _flags(self) -> dict[str, Any]:
+        for entry in self._graph.metadata_props:
+            if entry.key == FLAGS:
+                return dict(json.loads(entry.value))
+        raise ArgumentError(f"{self._path}: is no training model of generate_artifacts")
+
+    @property
+    def _optimizer_flag(self) -> str:
+        given = self._sessions[0][0].artifact.manifest["flags"] if self._sessions else self._flags
+        return str(given["optimizer"])
+
+    def _add(self, artifact: Artifact) -> Session:
+        session = Session(artifact, threads=self._threads, device=self._device)
+        steps = session.program.steps().values()
+        fits = {tuple(shape for _, _, shape in step["gradients"][0]) for step in steps}
+        self._sessions.append((session, fits))
+        return session
+
+    def _session(self, inputs: list[Any]) -> Session:
+        """What has a step for these shapes."""
+        shapes = tuple(tuple(each.shape) for each in inputs)
+        for session, fits in self._sessions:
+            if shapes in fits:
+                return session
+        names = [each.name for each in graph_inputs(self._graph)]
+        if len(inputs) != len(self.input_names()):
+            raise ArgumentError(f"a step takes {', '.join(self.input_names())}, but was given {len(inputs)} arrays")
+        flags = {"target": "native"} | self._flags
+        flags.pop("bindings", None)
+        return self._add(compile(self._path, shapes=dict(zip(names, shapes, strict=False)), **flags))
+
+    def _move_to(self, session: Session) -> None:
+        """Takes parameters and state along."""
+        if session is self._current:
+            return
+        if self._current is not None:
+            session.from_bytes(self._current.to_bytes())
+        else:
+            names = {*session.artifact.names("parameter"), *session.artifact.names("state")}
+            known = {name: each for name, each in self._state._tensors.items() if name in names}
+            session.from_bytes(_safetensors.serialize({**known, **self._state._optimizer}, {}))
+        self._current = session
+
+    def _update(self, rate: float) -> None:
+        session = self._current
+        if session is None or self._gradients != "fresh":
+            raise StateError("there are no gradients: call the module in training mode first")
+        session["lr"] = rate
+        chosen = session.artifact.manifest["optimizer"]
+        if chosen["kind"] == "adamw":
+            # AdamW of transformers, which ONNX Runtime has: epsilon is added before the correction of the bias.
+            session["epsilon"] = chosen["epsilon"] / math.sqrt(1 - chosen["beta2"] ** (session["step"] + 1))
+        session.update_step()
+        self._gradients = "used"
+
+    def _read(self, name: str) -> NDArray[Any] | None:
+        """Of the session, if it has the tensor and may change it."""
+        session = self._current
+        return session.read(name) if session is not None and self._is_live(name) else None
+
+    def _write(self, name: str, values: NDArray[Any]) -> bool:
+        """Into the session; False where that has no such tensor."""
+        if self._current is None or not self._is_live(name):
+            return False
+        self._current.write(name, values)
+        return True
+
+    def _is_live(self, name: str) -> bool:
+        tensor = None if self._current is None else self._current.artifact.tensors.get(name)
+        return tensor is not None and tensor.role in ("parameter", "state")
+
+    def _gradient(self, name: str) -> NDArray[Any] | None:
+        return self._current.gradients[name] if self._current is not None and self._gradients == "fresh" else None
+
+    def _state_value(self, name: str, default: float) -> float:
+        """A number of the optimizer's."""
+        if self._current is not None:
+            return self._current[name]
+        return float(self._state._optimizer[name]) if name in self._state._optimizer else default
+
+    def _optimizer_state(self) -> Mapping[str, NDArray[Any]]:
+        if self._current is None:
+            return self._state._optimizer
+        tensors, _ = _safetensors.parse(self._current.to_bytes(), "the session")
+        return {name: each for name, each in tensors.items() if name not in self._state._tensors}
+
+
+def _keep_outputs(path: Path, names: list[str]) -> None:
+    """Leaves what these outputs need."""
+    import onnx
+
+    model = onnx.load(os.fspath(path))
+    inputs = [each.name for each in graph_inputs(model)]
+    onnx.save(onnx.utils.Extractor(model).extract_model(inputs, names), os.fspath(path))

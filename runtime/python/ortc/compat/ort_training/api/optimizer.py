@@ -1,0 +1,38 @@
+"""Optimizer: the update of a module's gradients.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ortc._errors import ArgumentError
+
+if TYPE_CHECKING:
+    from ortc.compat.ort_training.api.module import Module
+
+
+class Optimizer:
+    def __init__(self, optimizer_uri: str | os.PathLike[str], module: Module) -> None:
+        if module._optimizer_flag.encode() not in Path(optimizer_uri).read_bytes():
+            raise ArgumentError(f"{os.fspath(optimizer_uri)}: the training model was generated with another optimizer, {module._optimizer_flag}")
+        self._module = module
+        self._rate = float(module._state_value("lr", 0.001))
+
+    def step(self) -> None:
+        """Changes the parameters by the gradients since the last lazy_reset_grad."""
+        self._module._update(self._rate)
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        self._rate = float(learning_rate)
+
+    def get_learning_rate(self) -> float:
+        return self._rate
+
+    @property
+    def _steps(self) -> int:
+        """Updates done."""
+        return int(self._module._state_value("step", 0))

@@ -1,0 +1,159 @@
+"""generate_artifacts: the files that the on-device classes of `api` take.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+training_model.onnx is the graph with what it is trained with in its metadata; training_model.ortc, a folder, is that compiled, where
+shapes are known; eval_model.onnx is the graph for inference; optimizer_model.onnx names the optimizer; checkpoint has the weights.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ortc._compile import Shape, compile
+from ortc._errors import ArgumentError
+from ortc.compat.ort_training import _safetensors
+from ortc.compat.ort_training._notes import refuse
+from ortc.compat.ort_training.onnxblock import INSTEAD
+
+if TYPE_CHECKING:
+    import onnx
+
+FLAGS = "ortc.compat.flags"
+"""The key of a model's metadata with flags of `ortc train`, as JSON."""
+
+
+class LossType(Enum):
+    MSELoss = 1
+    CrossEntropyLoss = 2
+    BCEWithLogitsLoss = 3
+    L1Loss = 4
+
+
+class OptimType(Enum):
+    AdamW = 1
+    SGD = 2
+
+
+_LOSSES = {
+    LossType.MSELoss: "mse",
+    LossType.CrossEntropyLoss: "cross_entropy",
+    LossType.BCEWithLogitsLoss: "bce_with_logits",
+    LossType.L1Loss: "l1",
+}
+_OPTIMIZERS = {
+    OptimType.AdamW: "adamw:lr=0.001,beta1=0.9,beta2=0.999,epsilon=1e-6,weight_decay=0",
+    OptimType.SGD: "sgd:lr=0.001",
+}
+
+
+def generate_artifacts(
+    model: onnx.ModelProto | str | os.PathLike[str],
+    requires_grad: list[str] | None = None,
+    frozen_params: list[str] | None = None,
+    loss: LossType | None = None,
+    optimizer: OptimType | None = None,
+    artifact_directory: str | os.PathLike[str] | None = None,
+    prefix: str = "",
+    ort_format: bool = False,
+    custom_op_library: str | os.PathLike[str] | None = None,
+    additional_output_names: list[str] | None = None,
+    nominal_checkpoint: bool = False,
+    loss_input_names: list[str] | None = None,
+    *,
+    shapes: Mapping[str, Shape] | None = None,
+    **flags: Any,
+) -> None:
+    """`shapes` as for ortc.compile, `flags` as for `ortc train`: with all shapes known the artifact is compiled now, and devices need
+    neither the compiler nor the package onnx."""
+    import onnx
+
+    if ort_format:
+        refuse("generate_artifacts(ort_format=True)", "training_model.ortc is what devices take, whatever their size")
+    if custom_op_library is not None:
+        refuse("generate_artifacts(custom_op_library=...)", "operators of libraries have no gradients; `ortc ops` lists what there is")
+    if nominal_checkpoint:
+        refuse("generate_artifacts(nominal_checkpoint=True)", "give no_weights=True: the artifact has no weights, and the checkpoint all")
+    if loss is not None and not isinstance(loss, LossType):
+        refuse(f"the loss {type(loss).__qualname__}", INSTEAD)
+    if optimizer is not None and not isinstance(optimizer, OptimType):
+        refuse(f"the optimizer {type(optimizer).__qualname__}", INSTEAD)
+    for name in ("loss", "loss_input", "optimizer", "train", "gradients", "output"):
+        if name in flags:
+            raise ArgumentError(f"'{name}' is no flag for generate_artifacts: its own arguments say it")
+    proto = model if isinstance(model, onnx.ModelProto) else onnx.load(os.fspath(model))
+    trained, frozen = list(requires_grad or ()), list(frozen_params or ())
+    weights = {each.name: onnx.numpy_helper.to_array(each) for each in proto.graph.initializer}
+    _check_names(trained, frozen, weights)
+
+    graph = onnx.ModelProto()
+    graph.CopyFrom(proto)
+    outputs = [each.name for each in graph.graph.output]
+    for name in additional_output_names or ():
+        if name not in outputs:
+            graph.graph.output.append(onnx.ValueInfoProto(name=name))
+    flags = {**_loss_flags(loss, loss_input_names, outputs), "optimizer": _OPTIMIZERS[optimizer] if optimizer else "sgd", "gradients": True, **flags}
+    if any(node.op_type == "BatchNormalization" for node in graph.graph.node):
+        flags.setdefault("batch_norm", "train")
+
+    folder = Path(artifact_directory or ".")
+    folder.mkdir(parents=True, exist_ok=True)
+    onnx.save(graph, os.fspath(folder / f"{prefix}eval_model.onnx"))
+    path = folder / f"{prefix}training_model.onnx"
+    graph.metadata_props.add(key="ortc.trainable", value="\n".join(trained))
+    graph.metadata_props.add(key=FLAGS, value=json.dumps(flags))
+    onnx.save(graph, os.fspath(path))
+    if optimizer is not None:
+        onnx.save(_describe_optimizer(_OPTIMIZERS[optimizer]), os.fspath(folder / f"{prefix}optimizer_model.onnx"))
+    metadata = {"trainable": "\n".join(trained), "outputs": json.dumps(additional_output_names or []), "properties": "{}"}
+    parameters = {name: each for name, each in weights.items() if name in {*trained, *frozen}}
+    _safetensors.write(folder / f"{prefix}checkpoint", parameters, metadata)
+
+    compiled = path.with_suffix(".ortc")
+    shutil.rmtree(compiled, ignore_errors=True)  # of another model, perhaps
+    if shapes or "bindings" in flags or _is_static(graph):
+        compile(path, shapes=shapes, output=compiled, **flags)
+
+
+def _check_names(trained: list[str], frozen: list[str], weights: Mapping[str, Any]) -> None:
+    if both := sorted({*trained} & {*frozen}):
+        raise ArgumentError(f"requires_grad and frozen_params both have {', '.join(both)}")
+    if unknown := [name for name in (*trained, *frozen) if name not in weights]:
+        raise ArgumentError(f"the model has no initializer {', '.join(unknown)}; it has {', '.join(weights)}")
+    if not trained:
+        raise ArgumentError("requires_grad is empty: nothing would be trained")
+
+
+def _loss_flags(loss: LossType | None, inputs: list[str] | None, outputs: list[str]) -> dict[str, Any]:
+    if inputs and len(inputs) > 1:
+        refuse(f"loss_input_names of {len(inputs)}", f"name the one output that is compared with the label; {INSTEAD}")
+    if loss is None:
+        return {"loss": f"output:{inputs[0] if inputs else outputs[0]}"}
+    return {"loss": _LOSSES[loss]} | ({"loss_input": inputs[0]} if inputs else {})
+
+
+def _describe_optimizer(flag: str) -> onnx.ModelProto:
+    """A model without nodes, with the flag in its metadata."""
+    import onnx
+
+    described = onnx.helper.make_model(onnx.helper.make_graph([], "optimizer", [], []), producer_name="ortc")
+    described.metadata_props.add(key="ortc.compat.optimizer", value=flag)
+    return described
+
+
+def graph_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """Those that are no initializers."""
+    weights = {each.name for each in model.graph.initializer}
+    return [each for each in model.graph.input if each.name not in weights]
+
+
+def _is_static(model: onnx.ModelProto) -> bool:
+    return all(each.type.tensor_type.HasField("shape") for each in graph_inputs(model)) and all(
+        dim.HasField("dim_value") for each in graph_inputs(model) for dim in each.type.tensor_type.shape.dim
+    )

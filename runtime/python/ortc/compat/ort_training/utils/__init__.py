@@ -1,0 +1,4 @@
+"""Samplers, in `data`.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
