@@ -189,6 +189,11 @@ class DeviceTest(unittest.TestCase):
             reference.adamw(gradients, 0.001, NAMES)
         for name, each in state.parameters:
             self.assert_near(reference.weights[name], each.data, name)
+        parts = [self.batch(0, 7), self.batch(1)]
+        sums = [reference.forward(*each)[1]["2.bias"] for each in parts]
+        for each in parts:
+            module(*each)
+        self.assert_near(sums[0] + sums[1], state.parameters["2.bias"].grad)
         with self.assertRaisesRegex(ortc.ArgumentError, "takes pixels, labels, but was given 1"):
             module(self.pixels[:5])
 

@@ -28,6 +28,11 @@ from ortc.compat.ort_training import ORTModule, ORTTrainer, ORTTrainerOptions, o
 from ortc.compat.ort_training.ortmodule import DebugOptions
 from ortc.compat.ort_training.utils.data import LoadBalancingDistributedBatchSampler, LoadBalancingDistributedSampler
 
+try:
+    import transformers
+except ImportError:
+    transformers = None
+
 # Sums of at most some hundred float32 products in another order: a few units of 6e-8 for each of them.
 FLOAT32 = 1e-5
 # 20 steps carry such differences on; Adam divides by roots of squares that are small at first.
@@ -128,6 +133,24 @@ class ModuleTest(unittest.TestCase):
 
         twin = copy.deepcopy(Mine(modules.Mlp()))
         self.assertEqual(twin.size(), 6 * 8 + 8 + 8 * 3 + 3)
+
+    @unittest.skipIf(transformers is None, "the package transformers is not there")
+    def test_transformers(self) -> None:
+        """What a model of theirs saves is a model of theirs, of its own class."""
+        config = transformers.BertConfig(
+            vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, max_position_embeddings=8
+        )
+        wrapped = ORTModule(transformers.BertForSequenceClassification(config))
+        self.assertIsInstance(wrapped, transformers.PreTrainedModel)
+        wrapped(input_ids=torch.ones(2, 4, dtype=torch.long), labels=torch.tensor([0, 1])).loss.backward()
+        self.assertIsNotNone(wrapped.classifier.weight.grad)
+        with TemporaryDirectory() as folder:
+            wrapped.save_pretrained(folder)
+            twin = transformers.BertForSequenceClassification.from_pretrained(folder)
+            self.assertEqual(twin.config.architectures, ["BertForSequenceClassification"])
+        for (name, one), (other_name, other) in zip(wrapped.state_dict().items(), twin.state_dict().items(), strict=True):
+            self.assertEqual(name, other_name)
+            self.assertTrue(torch.equal(one, other), name)
 
     def test_data_parallel_is_refused(self) -> None:
         with self.assertRaisesRegex(ortc.ArgumentError, "DistributedDataParallel"):
@@ -275,7 +298,8 @@ class TrainerTest(unittest.TestCase):
         self.assertTrue(torch.equal(model.first.weight, frozen))
 
     def test_evaluation_and_fetches(self) -> None:
-        trainer = ORTTrainer(modules.ConvNorm(), {**describe(), "inputs": [("x", ["n", 2, 6, 6]), ("label", ["n"])]}, optim.SGDConfig(), F.cross_entropy, fallback="error")
+        images = {**describe(), "inputs": [("x", ["n", 2, 6, 6]), ("label", ["n"])]}
+        trainer = ORTTrainer(modules.ConvNorm(), images, optim.SGDConfig(), F.cross_entropy, fallback="error")
         model = trainer._model
         x, y = torch.randn(4, 2, 6, 6), torch.randint(3, (4,))
         trainer.train_step(x, y)
@@ -341,6 +365,9 @@ class TrainerTest(unittest.TestCase):
         ):
             with self.assertRaisesRegex(ortc.ArgumentError, message):
                 ORTTrainer(modules.Mlp(), description, config, F.cross_entropy)
+        other = {**describe(), "inputs": [("pixels", ["batch", 6]), ("label", ["batch"])]}
+        with self.assertRaisesRegex(ortc.ArgumentError, r"'pixels' of model_desc is no argument of the model's forward \(x\)"):
+            ORTTrainer(modules.Mlp(), other, config, F.cross_entropy)
         with self.assertRaisesRegex(ortc.ArgumentError, "no parameter third"):
             ORTTrainer(modules.Mlp(), describe(), optim.AdamConfig([{"params": ["third"], "alpha": 0.5}]), F.cross_entropy)
 
@@ -435,7 +462,9 @@ class SchedulerTest(unittest.TestCase):
         rules = {
             optim.ConstantWarmupLRScheduler(total, warmup): lambda t: 1.0,
             optim.LinearWarmupLRScheduler(total, warmup): lambda t: max(0, total - t) / (total - rise),
-            optim.CosineWarmupLRScheduler(total, 1.5, warmup): lambda t: max(0, 0.5 * (1 + math.cos(math.pi * 1.5 * 2 * (t - rise) / (total - rise)))),
+            optim.CosineWarmupLRScheduler(total, 1.5, warmup): lambda t: (
+                max(0, 0.5 * (1 + math.cos(math.pi * 1.5 * 2 * (t - rise) / (total - rise))))
+            ),
             optim.PolyWarmupLRScheduler(total, end, power, warmup): lambda t: (
                 end / base if t > total else ((base - end) * (1 - (t - rise) / (total - rise)) ** power + end) / base
             ),

@@ -98,7 +98,8 @@ def generate_artifacts(
     for name in additional_output_names or ():
         if name not in outputs:
             graph.graph.output.append(onnx.ValueInfoProto(name=name))
-    flags = {**_loss_flags(loss, loss_input_names, outputs), "optimizer": _OPTIMIZERS[optimizer] if optimizer else "sgd", "gradients": True, **flags}
+    update = _OPTIMIZERS[optimizer] if optimizer else "sgd"
+    flags = {**_loss_flags(loss, loss_input_names, outputs), "optimizer": update, "gradients": True, **flags}
     if any(node.op_type == "BatchNormalization" for node in graph.graph.node):
         flags.setdefault("batch_norm", "train")
 
@@ -110,7 +111,7 @@ def generate_artifacts(
     graph.metadata_props.add(key=FLAGS, value=json.dumps(flags))
     onnx.save(graph, os.fspath(path))
     if optimizer is not None:
-        onnx.save(_describe_optimizer(_OPTIMIZERS[optimizer]), os.fspath(folder / f"{prefix}optimizer_model.onnx"))
+        onnx.save(_describe_optimizer(update), os.fspath(folder / f"{prefix}optimizer_model.onnx"))
     metadata = {"trainable": "\n".join(trained), "outputs": json.dumps(additional_output_names or []), "properties": "{}"}
     parameters = {name: each for name, each in weights.items() if name in {*trained, *frozen}}
     _safetensors.write(folder / f"{prefix}checkpoint", parameters, metadata)

@@ -72,13 +72,19 @@ class TrainStepInfo:
 
 
 class _WithLoss(torch.nn.Module):
-    """The outputs of model_desc: the loss first where a function computes it."""
+    """The outputs of model_desc: the loss first where a function computes it, of the last input."""
 
     def __init__(self, model: torch.nn.Module, loss: Callable[[Any, Any], Any] | None, names: list[str]) -> None:
         super().__init__()
         self.model = model
         self.loss = loss
-        self.places = {name: names.index(name) for name in inspect.signature(model.forward).parameters if name in names}
+        taken = inspect.signature(model.forward).parameters
+        wanted = names if loss is None else names[:-1]
+        if not any(each.kind == each.VAR_KEYWORD for each in taken.values()):
+            for name in wanted:
+                if name not in taken:
+                    raise ArgumentError(f"input '{name}' of model_desc is no argument of the model's forward ({', '.join(taken)})")
+        self.places = {name: place for place, name in enumerate(wanted)}
 
     def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         result = self.model(**{name: inputs[place] for name, place in self.places.items()})
@@ -164,7 +170,8 @@ class ORTTrainer:
             rate = self.optim_config.lr
             if self.options.lr_scheduler is not None:
                 rate = self.options.lr_scheduler._step(info)[0]
-        self._whole.train()
+        if not self._whole.training:
+            self._whole.train()
         outputs = self._whole(*inputs)
         loss = next(each for row, each in zip(self.model_desc.outputs, outputs, strict=True) if row.is_loss)
         every = self.options.batch.gradient_accumulation_steps

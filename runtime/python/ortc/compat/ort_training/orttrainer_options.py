@@ -44,7 +44,7 @@ OPTIONS = {
     "distributed.sliced_axes": Option({}, "refused", _DISTRIBUTED),
     "distributed.sliced_tensor_names": Option([], "refused", _DISTRIBUTED),
     "lr_scheduler": Option(None, "works"),
-    "mixed_precision.enabled": Option(False, "refused", "give ORTTrainer precision='bf16' (products in bfloat16, which need no loss scale)"),
+    "mixed_precision.enabled": Option(False, "refused", "give ORTTrainer precision='bf16': products in bfloat16, no loss scale"),
     "mixed_precision.loss_scaler": Option(None, "refused", "there is no float16, and nothing to scale"),
     "graph_transformer.attn_dropout_recompute": Option(False, "refused", _RECOMPUTE),
     "graph_transformer.gelu_recompute": Option(False, "refused", _RECOMPUTE),
@@ -97,7 +97,7 @@ class ORTTrainerOptions:
         if not isinstance(steps, int) or steps < 1:
             raise ArgumentError(f"batch.gradient_accumulation_steps is {steps!r}, but is a whole number of at least 1")
         if scheduler is not None and not isinstance(scheduler, _LRScheduler):
-            raise ArgumentError(f"lr_scheduler is a {type(scheduler).__qualname__}, but must be one of optim's, or a class below _LRScheduler")
+            raise ArgumentError(f"lr_scheduler is a {type(scheduler).__qualname__}, but must be one of optim's or of a class below")
         for name, option in OPTIONS.items():
             place: Any = self
             *path, last = name.split(".")

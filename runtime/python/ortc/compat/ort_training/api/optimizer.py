@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 class Optimizer:
     def __init__(self, optimizer_uri: str | os.PathLike[str], module: Module) -> None:
-        if module._optimizer_flag.encode() not in Path(optimizer_uri).read_bytes():
-            raise ArgumentError(f"{os.fspath(optimizer_uri)}: the training model was generated with another optimizer, {module._optimizer_flag}")
+        flag = module._optimizer_flag
+        if flag.encode() not in Path(optimizer_uri).read_bytes():
+            raise ArgumentError(f"{os.fspath(optimizer_uri)}: the training model was generated with another optimizer, {flag}")
         self._module = module
         self._rate = float(module._state_value("lr", 0.001))
 
