@@ -4,12 +4,14 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "runtime/python/containers.h"
 #include "runtime/python/frame.h"
 #include "runtime/python/session.h"
 #include "runtime/python/types.h"
+#include "runtime/python/update.h"
 #include "support/Shuffle.h"
 
 namespace nb = nanobind;
@@ -104,6 +106,16 @@ NB_MODULE(_runtime, module) {
       .def("forward", &Frame::forward, "inputs"_a, "bound"_a, "outputs"_a, "seed"_a)
       .def("backward", &Frame::backward, "cotangents"_a, "gradients"_a, "input_gradients"_a, "kept"_a,
            "bound"_a, "reread"_a);
+
+  module.def("advance", &advance, "counters"_a);
+  nb::class_<Update> update(module, "Update");
+  nb::class_<Update::Batch>(update, "Batch");
+  update.def(nb::init<std::shared_ptr<Program>>(), "program"_a)
+      .def_prop_ro("vectors", &Update::listVectors)
+      .def_prop_ro("scalars", &Update::listScalars)
+      .def_prop_ro("pieces", &Update::listPieces)
+      .def("prepare", &Update::prepare, "tensors"_a)
+      .def("step", &Update::step, "pool"_a, "batch"_a, "scalars"_a);
 
   nb::class_<Session> session(module, "Session");
   session

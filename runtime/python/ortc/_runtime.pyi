@@ -77,6 +77,30 @@ class Frame:
         reread: tuple[Any, ...],
     ) -> None: ...
 
+def advance(counters: list[Any]) -> list[float]:
+    """Adds one to tensors of one float32, and gives what they are then. Raises ShapeError where one is something else."""
+
+class Update:
+    """A program of vectors, scalars and outputs VECTOR.new, as an update in place of tensors of any length."""
+
+    def __init__(self, program: Program) -> None: ...
+    @property
+    def vectors(self) -> list[str]: ...
+    @property
+    def scalars(self) -> list[str]: ...
+    @property
+    def pieces(self) -> list[int]:
+        """Lengths that there is code for, from the largest to the smallest."""
+
+    class Batch:
+        """Tensors of the caller."""
+
+    def prepare(self, tensors: tuple[list[Any], ...]) -> Batch:
+        """For each vector a list of tensors of PyTorch; those at one place have one shape and one dense layout. Raises
+        ShapeError otherwise, or where types and devices are others."""
+
+    def step(self, pool: Pool, batch: Batch, scalars: list[float]) -> None: ...
+
 class Session:
     def __init__(self, program: Program, threads: int = 0, stop_on_not_finite: bool = False) -> None: ...
     @property

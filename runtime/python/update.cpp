@@ -1,0 +1,246 @@
+// An update of tensors of any length by one program, in place.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/python/update.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/python/errors.h"
+#include "runtime/python/exchange.h"
+#include "runtime/python/types.h"
+
+namespace nb = nanobind;
+
+namespace ortc::python {
+
+/// Below so many elements the other threads are not woken.
+static constexpr int64_t kLeastForThreads = 1 << 15;
+
+// ---- The program.
+
+Update::Update(std::shared_ptr<Program> of) : program(std::move(of)) { readProgram(); }
+
+Update::~Update() {
+  for (Worker &worker : workers)
+    ortc_session_destroy(worker.session);
+}
+
+void Update::readProgram() {
+  const std::vector<Binding> &bindings = program->getBindings();
+  bool isUpdate = !program->isOnDevice() && !bindings.empty();
+  for (uint32_t i = 0; i < bindings.size(); ++i) {
+    const Entry &entry = bindings[i].entries[ORTC_ENTRY_PREDICT];
+    int64_t length = 0;
+    for (uint32_t value : entry.inputs) {
+      const Spec &spec = bindings[i].values[value];
+      type = spec.type;
+      if (spec.rank == 1)
+        length = spec.dims[0];
+      if (i == 0)
+        spec.rank ? vectors.push_back({spec.name, ""}) : scalars.push_back(spec.name);
+    }
+    for (uint32_t value : entry.outputs)
+      for (Vector &vector : vectors)
+        if (vector.name + ".new" == bindings[i].values[value].name)
+          vector.result = vector.name + ".new";
+    isUpdate &= length > 0 && (length & (length - 1)) == 0;
+    pieces.push_back({length, i});
+  }
+  if (!isUpdate || !(type == 1 || type == 11))
+    raise(ORTC_E_ARGUMENT,
+          "the program is no update of vectors of float32 or float64 whose lengths are powers of two");
+  std::sort(pieces.rbegin(), pieces.rend());
+  elementBytes = getElementBytes(type);
+  numbers.resize(scalars.size());
+}
+
+std::vector<std::string> Update::listVectors() const {
+  std::vector<std::string> names;
+  for (const Vector &vector : vectors)
+    names.push_back(vector.name);
+  return names;
+}
+
+std::vector<std::string> Update::listScalars() const { return scalars; }
+
+std::vector<int64_t> Update::listPieces() const {
+  std::vector<int64_t> lengths;
+  for (auto [length, binding] : pieces)
+    lengths.push_back(length);
+  return lengths;
+}
+
+/// With a session whose scalars, in every binding, are those of this object.
+void Update::addWorker() {
+  Worker &worker = workers.emplace_back();
+  worker.rest.resize(vectors.size() * size_t(pieces.back().first) * elementBytes);
+  ortc_session_options options = ORTC_INIT(ortc_session_options);
+  options.flags = ORTC_SESSION_BIND_ALL;
+  ortc_message message{};
+  ortc_status status = ortc_session_create(program->get(), &options, &worker.session, &message);
+  if (status != ORTC_OK) {
+    workers.pop_back();
+    throw std::runtime_error(message.text);
+  }
+  char *place = reinterpret_cast<char *>(numbers.data());
+  for (auto [length, binding] : pieces) {
+    ortc_session_use_binding(worker.session, binding);
+    for (size_t i = 0; i < scalars.size(); ++i)
+      ortc_bind(worker.session, scalars[i].c_str(), place + i * elementBytes, elementBytes);
+  }
+}
+
+// ---- Batches.
+
+std::unique_ptr<Update::Batch> Update::prepare(nb::tuple tensors) const {
+  std::vector<nb::list> lists;
+  for (nb::handle each : tensors)
+    lists.push_back(nb::cast<nb::list>(each));
+  bool isWhole = lists.size() == vectors.size();
+  for (const nb::list &each : lists)
+    isWhole &= each.size() == lists[0].size();
+  if (!isWhole)
+    raise(ORTC_E_ARGUMENT, "the update takes " + std::to_string(vectors.size()) +
+                               " lists of tensors of one length, but was given " +
+                               std::to_string(lists.size()));
+  auto batch = std::make_unique<Batch>();
+  batch->tensors = tensors;
+  Exchange exchange;
+  const int64_t unit = pieces.back().first;
+  for (size_t at = 0; at < lists[0].size(); ++at) {
+    Tensor first, other;
+    Item item{std::vector<char *>(vectors.size()), 0, batch->units};
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      Tensor &tensor = i ? other : first;
+      std::string refusal = exchange.borrow(lists[i][at], tensor);
+      if (refusal.empty() && (!hasType(tensor, type) || !(i ? isLike(other, first) : isDense(first))))
+        refusal = "it is " + describe(tensor) + ", but must be dense, of " +
+                  std::to_string(elementBytes * 8) + " bits" + (i ? ", and " + describe(first) : "");
+      if (!refusal.empty())
+        raise(ORTC_E_SHAPE, "'" + vectors[i].name + "' of tensor " + std::to_string(at) + ": " + refusal);
+      item.places[i] = placeOf(tensor);
+      if (i == 0)
+        item.length = countElements(tensor);
+      if (item.length && !tensor.data)
+        raise(ORTC_E_SHAPE, "'" + vectors[i].name + "' of tensor " + std::to_string(at) + " has no memory");
+    }
+    batch->units += (item.length + unit - 1) / unit;
+    batch->items.push_back(std::move(item));
+  }
+  return batch;
+}
+
+// ---- Pieces.
+
+/// False where the runtime refuses; the worker has its text.
+bool Update::runPiece(Worker &worker, size_t piece, const std::vector<char *> &places, int64_t offset) const {
+  ortc_session *session = worker.session;
+  const size_t skipped = size_t(offset) * elementBytes;
+  const size_t bytes = size_t(pieces[piece].first) * elementBytes;
+  ortc_status status = ortc_session_use_binding(session, pieces[piece].second);
+  for (size_t i = 0; i < vectors.size() && status == ORTC_OK; ++i) {
+    status = ortc_bind(session, vectors[i].name.c_str(), places[i] + skipped, bytes);
+    if (status == ORTC_OK && !vectors[i].result.empty())
+      status = ortc_bind(session, vectors[i].result.c_str(), places[i] + skipped, bytes);
+  }
+  if (status == ORTC_OK)
+    status = ortc_predict_step(session);
+  if (status != ORTC_OK)
+    worker.error = ortc_session_message(session);
+  return status == ORTC_OK;
+}
+
+/// The units [begin, end) of all tensors.
+void Update::run(Worker &worker, const Batch &batch, int64_t begin, int64_t end) const {
+  const std::vector<Item> &items = batch.items;
+  const int64_t unit = pieces.back().first;
+  auto item = std::upper_bound(items.begin(), items.end(), begin,
+                               [](int64_t at, const Item &other) { return at < other.first; });
+  for (--item; item != items.end() && item->first < end; ++item) {
+    int64_t from = std::max<int64_t>(begin - item->first, 0) * unit;
+    const int64_t to = std::min((end - item->first) * unit, item->length);
+    for (size_t piece = 0; piece < pieces.size(); ++piece)
+      for (; to - from >= pieces[piece].first; from += pieces[piece].first)
+        if (!runPiece(worker, piece, item->places, from))
+          return;
+    if (from >= to)
+      continue;
+    std::vector<char *> copies;
+    const size_t skipped = size_t(from) * elementBytes, bytes = size_t(to - from) * elementBytes;
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      copies.push_back(worker.rest.data() + i * size_t(unit) * elementBytes);
+      memcpy(copies.back(), item->places[i] + skipped, bytes);
+    }
+    if (!runPiece(worker, pieces.size() - 1, copies, 0))
+      return;
+    for (size_t i = 0; i < vectors.size(); ++i)
+      if (!vectors[i].result.empty())
+        memcpy(item->places[i] + skipped, copies[i], bytes);
+  }
+}
+
+// ---- Steps.
+
+/// What the threads of a step share.
+struct Update::Work {
+  Update &update;
+  const Batch &batch;
+  const int64_t parts;
+};
+
+void ORTC_STEP_ABI Update::runPart(void *given, int64_t part, int64_t) {
+  const Work &work = *static_cast<Work *>(given);
+  const int64_t units = work.batch.units;
+  work.update.run(work.update.workers[size_t(part)], work.batch, units * part / work.parts,
+                  units * (part + 1) / work.parts);
+}
+
+void Update::step(Pool &pool, const Batch &batch, const std::vector<double> &values) {
+  if (values.size() != scalars.size())
+    raise(ORTC_E_ARGUMENT, "the update takes " + std::to_string(scalars.size()) + " numbers, but was given " +
+                               std::to_string(values.size()));
+  if (batch.units == 0)
+    return;
+  {
+    nb::gil_scoped_release release;
+    std::scoped_lock lock(mutex, pool.mutex);
+    for (size_t i = 0; i < values.size(); ++i) {
+      float narrow = float(values[i]);
+      memcpy(reinterpret_cast<char *>(numbers.data()) + i * elementBytes,
+             type == 1 ? static_cast<const void *>(&narrow) : &values[i], elementBytes);
+    }
+    const bool isShort = batch.units * pieces.back().first < kLeastForThreads;
+    Work work{*this, batch, isShort ? 1 : int64_t(pool.getWorkers())};
+    while (int64_t(workers.size()) < work.parts)
+      addWorker();
+    if (work.parts == 1)
+      runPart(&work, 0, 0);
+    else
+      ortc_pool_parallel_for(pool.get(), work.parts, runPart, &work);
+  }
+  for (Worker &worker : workers)
+    if (!worker.error.empty())
+      raise(ORTC_E_INTERNAL, std::exchange(worker.error, {}));
+}
+
+std::vector<float> advance(nb::list counters) {
+  Exchange exchange;
+  std::vector<float *> places;
+  for (nb::handle counter : counters) {
+    Tensor tensor;
+    std::string refusal = exchange.borrow(counter, tensor);
+    if (refusal.empty() && (countElements(tensor) != 1 || !hasType(tensor, 1)))
+      refusal = "it is " + describe(tensor) + ", but must be one float32";
+    if (!refusal.empty())
+      raise(ORTC_E_SHAPE, "a number of steps: " + refusal);
+    places.push_back(reinterpret_cast<float *>(placeOf(tensor)));
+  }
+  std::vector<float> values;
+  for (float *place : places)
+    values.push_back(++*place);
+  return values;
+}
+
+} // namespace ortc::python
