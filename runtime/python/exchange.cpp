@@ -56,13 +56,16 @@ bool hasType(const Tensor &tensor, uint8_t type) {
 }
 
 std::string describe(const Tensor &tensor) {
-  std::string text = "of " + std::to_string(tensor.dtype.bits) + " bits, of shape [";
-  for (int32_t i = 0; i < tensor.ndim; ++i)
-    text += (i ? ", " : "") + std::to_string(tensor.shape[i]);
-  text += "] and strides [";
-  for (int32_t i = 0; i < tensor.ndim && tensor.strides; ++i)
-    text += (i ? ", " : "") + std::to_string(tensor.strides[i]);
-  return text + "]";
+  auto list = [&](const int64_t *numbers) {
+    std::string text;
+    for (int32_t i = 0; i < tensor.ndim; ++i)
+      text += (i ? ", " : "") + std::to_string(numbers[i]);
+    return "[" + text + "]";
+  };
+  const bool isFloat = tensor.dtype.code == uint8_t(nb::dlpack::dtype_code::Float);
+  return (isFloat ? "float" : "DLPack's type " + std::to_string(tensor.dtype.code) + " of ") +
+         std::to_string(tensor.dtype.bits) + list(tensor.shape) +
+         (tensor.strides ? " with strides " + list(tensor.strides) : "");
 }
 
 bool isDense(const Tensor &tensor) {

@@ -116,8 +116,8 @@ std::unique_ptr<Update::Batch> Update::prepare(nb::tuple tensors) const {
       Tensor &tensor = i ? other : first;
       std::string refusal = exchange.borrow(lists[i][at], tensor);
       if (refusal.empty() && (!hasType(tensor, type) || !(i ? isLike(other, first) : isDense(first))))
-        refusal = "it is " + describe(tensor) + ", but must be dense, of " +
-                  std::to_string(elementBytes * 8) + " bits" + (i ? ", and " + describe(first) : "");
+        refusal = describe(tensor) + ", but must be " +
+                  (i ? describe(first) : "dense and float" + std::to_string(elementBytes * 8));
       if (!refusal.empty())
         raise(ORTC_E_SHAPE, "'" + vectors[i].name + "' of tensor " + std::to_string(at) + ": " + refusal);
       item.places[i] = placeOf(tensor);
@@ -232,7 +232,7 @@ std::vector<float> advance(nb::list counters) {
     Tensor tensor;
     std::string refusal = exchange.borrow(counter, tensor);
     if (refusal.empty() && (countElements(tensor) != 1 || !hasType(tensor, 1)))
-      refusal = "it is " + describe(tensor) + ", but must be one float32";
+      refusal = describe(tensor) + ", but must be float32[]";
     if (!refusal.empty())
       raise(ORTC_E_SHAPE, "a number of steps: " + refusal);
     places.push_back(reinterpret_cast<float *>(placeOf(tensor)));

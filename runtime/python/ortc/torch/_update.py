@@ -96,9 +96,9 @@ def _compile(rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int, f
 
 
 def _digest(rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int) -> str:
-    compiler = find_compiler()
-    status = Path(compiler).stat() if compiler else None
-    identity = (compiler, status.st_size, status.st_mtime_ns) if status else ()
+    compiler = Path(find_compiler() or "")
+    status = compiler.stat() if compiler.is_file() else None
+    identity = (str(compiler), status.st_size, status.st_mtime_ns) if status else ()
     source = inspect.getsource(inspect.getmodule(rule.formula) or rule.formula)
     depends: Any = (torch.__version__, identity, _runtime.host(), source, rule.name, switches, str(dtype), scalars, PIECES)
     return hashlib.sha256(repr(depends).encode()).hexdigest()

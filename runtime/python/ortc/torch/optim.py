@@ -60,11 +60,12 @@ class _Work:
     def fit(self) -> None:
         """Gives gradients and states the strides of their parameters, and states their type."""
         for i, p in enumerate(self.parameters):
-            if self.gradients[i].stride() != p.stride() or self.gradients[i].is_neg():
-                self.gradients[i] = torch.empty_like(p).copy_(self.gradients[i])
-            for tensors in self.states.values():
-                if (tensors[i].dtype, tensors[i].stride()) != (p.dtype, p.stride()):
-                    tensors[i] = torch.empty_like(p).copy_(tensors[i])
+            if self.gradients[i].layout is not torch.strided:
+                raise _Eager(f"a gradient is {self.gradients[i].layout}")
+            for tensors in (self.gradients, *self.states.values()):
+                each = tensors[i]
+                if each.shape == p.shape and (each.dtype, each.stride()) != (p.dtype, p.stride()):
+                    tensors[i] = torch.empty_like(p).copy_(each)
 
     def keep_states(self, state: dict[torch.Tensor, Any], counts: bool) -> None:
         for i, (p, own) in enumerate(zip(self.parameters, self.owners)):
@@ -92,7 +93,7 @@ def _gather(rule: Rule, group: dict[str, Any], state: dict[torch.Tensor, Any]) -
                 raise _Eager(f"a parameter is {p.dtype}")
             work = found[p.dtype] = _Work(group, rule.states(rule.switches(group)))
         work.parameters.append(p)
-        work.gradients.append(g)
+        work.gradients.append(g.resolve_neg() if g.is_neg() else g)
         work.owners.append(state.get(p) or {})
     for work in found.values():
         work.find_states()
@@ -158,11 +159,11 @@ class _Compiled:
         try:
             return update, update.prepare(work.lists())
         except ShapeError:
-            try:
-                work.fit()
-                return update, update.prepare(work.lists())
-            except (ShapeError, RuntimeError) as error:
-                raise _Eager(str(error)) from None
+            work.fit()
+        try:
+            return update, update.prepare(work.lists())
+        except ShapeError as error:
+            raise _Eager(str(error)) from None
 
     def _update(self, work: _Work, update: _runtime.Update, batch: _runtime.Update.Batch) -> None:
         rule, group = self.rule, work.group
