@@ -3,15 +3,19 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-usage: run.py [NAME ...] [--systems ortc tuned stock eager compile whole ort jax] [--threads 1 2] [--seconds 5] [--rounds 5]
-              [--ortc build/bin/ortc] [--cores 0 1] [--limit 1200] [--inductor-cache FOLDER] [--results FILE.jsonl]
-              [--hold avx2] [--again SYSTEM ...] [--table] [--write docs/benchmarks/train-step.md]
+usage: run.py [NAME ...] [--systems ortc tuned ortc-torch ortc-trainer stock eager compile whole ort jax] [--threads 1 2]
+              [--seconds 5] [--rounds 5] [--ortc build/bin/ortc] [--ortc-package build/python] [--ortc-cache FOLDER]
+              [--cores 0 1] [--limit 1200] [--inductor-cache FOLDER] [--results FILE.jsonl] [--hold avx2]
+              [--again SYSTEM ...] [--table] [--write docs/benchmarks/train-step.md]
 
 All systems start from the same weights and train on the same data with AdamW; their first five losses must agree.
 Each is a process of its own, pinned to as many cores as it has threads, the last of --cores; they take turns, a fraction of
 --seconds at a time, until everyone has had all of it. The median step counts, and the table has the worst turn beside it.
 Where memory does not hold all systems of a model, they come in groups, and ortc takes turns with each group.
     tuned    ortc train --tune, which measures how kernels are best cut; the ratios are those of ortc without
+    ortc-torch, ortc-trainer
+             PyTorch's loop with ortc.torch.compile_(module) and fused AdamW; ortc.torch.Trainer, which compiles the whole
+             step. Both in the environment of eager
     stock    PyTorch eager, fused AdamW, in the environment as it is
     eager    the same in the environment where it is fastest (systems.tuned), both layouts of convolutional models
     compile  torch.compile of forward and loss, fused AdamW, tuned, both layouts
@@ -19,8 +23,9 @@ Where memory does not hold all systems of a model, they come in groups, and ortc
     ort      ONNX Runtime Training, tuned
     jax      JAX, the step under one jit, tuned, two vector widths, for the models that jax_models.py has
 torch.compile takes minutes for most models; with --inductor-cache a run finds what an earlier one has generated, and
-tells no compile times of torch.compile.
-With --hold avx2 no system uses AVX-512 but ONNX Runtime, whose kernels nothing holds.
+tells no compile times of torch.compile; --ortc-cache is the same for ortc-torch and ortc-trainer.
+With --hold avx2 no system uses AVX-512 but ONNX Runtime, whose kernels nothing holds. ortc-torch and ortc-trainer compile
+for the machine that they are on, and are left out.
 A system that is not ready after --limit seconds is out, as is one that fails; the others go on.
 Results are JSON lines in --results, each with the commit, and the time when its systems began to take turns. What is there
 is not run again (--again SYSTEM: it is, for the given names and threads), so an interrupted run goes on where it was. At the
@@ -101,6 +106,8 @@ class Results:
 def list_variants(system, name, hold):
     if system in ("eager", "compile", "whole"):
         return ["contiguous", "channels_last"] if name in CONVOLUTIONAL else ["contiguous"]
+    if system in table.FROM_PYTHON:
+        return [] if hold else [""]
     if system == "jax":
         wide = "avx512f" in pathlib.Path("/proc/cpuinfo").read_text()
         return [] if name not in IN_JAX else ["256", "512"] if wide and not hold else ["256"]
@@ -111,7 +118,7 @@ def make_system(args, name, threads, system, variant, scratch):
     folder, cores = args.models / name, args.cores[-threads:]
     work = scratch / f"{name}-{threads}-{system}-{variant}"
     work.mkdir(exist_ok=True)
-    if system in table.OWN:
+    if system in table.TOOL:
         return Ortc(system, args.ortc, folder, threads, cores, work, args.limit, target=HELD_TARGET[args.hold])
     env = {**(os.environ if system == "stock" else tuned(scratch)), **HELD[args.hold]}
     # One process compiles on one core, and no earlier run has done it already unless --inductor-cache says so.
@@ -126,9 +133,15 @@ def make_system(args, name, threads, system, variant, scratch):
     elif system == "ort":
         command = [args.python_ort, HERE / "ort_worker.py", folder, "--threads", threads]
     else:
-        flags = ["--stock"] if system == "stock" else ["--mode", system, "--layout", variant]
+        flags = ["--stock"] if system == "stock" else ["--mode", system]
+        flags += ["--layout", variant] if variant else []
         command = [args.python_torch, HERE / "torch_worker.py", folder, "--threads", threads, *flags]
-    return Worker(system, variant, command, cores, env, work / "log", args.limit)
+    worker = Worker(system, variant, command, cores, env, work / "log", args.limit)
+    if system in table.FROM_PYTHON:
+        kept = (args.ortc_cache or scratch) / f"{name}-{threads}-{system}" / "ortc"
+        env |= {"PYTHONPATH": str(args.ortc_package), "ORTC_COMPILER": str(args.ortc), "ORTC_CACHE_DIR": str(kept)}
+        worker.facts["build"] = digest(args.ortc)
+    return worker
 
 
 def attempt(system, action):
@@ -175,12 +188,12 @@ def describe_commit():
         return None
 
 
-def finish(results, name, threads, system, turns, inductor_cache, taken):
+def finish(args, results, name, threads, system, turns, taken):
     """`turns`: step times of each turn that the system had, by the turn's number."""
     times = [time for turn in turns.values() for time in turn]
     line = {"name": name, "threads": threads, "system": system.system, "variant": system.variant, **taken, **system.facts}
-    if inductor_cache and system.system in ("compile", "whole"):
-        line.pop("compile_s", None)
+    if args.inductor_cache and system.system in ("compile", "whole") or args.ortc_cache and system.system in table.FROM_PYTHON:
+        line.pop("compile_s", None)  # an earlier run may have done it
     if times and "error" not in line:
         line |= {
             "median_ms": round(statistics.median(times), 5),
@@ -201,8 +214,8 @@ def measure(args, results, name, threads, scratch):
         return
     say(f"{name}, {threads} thread{'s' * (threads > 1)}")
     taken = {"commit": describe_commit(), "taken": datetime.datetime.now().isoformat(timespec="seconds")}
-    ortc = [make_system(args, name, threads, *pair, scratch) for pair in wanted if pair[0] in table.OWN]
-    others = [make_system(args, name, threads, *pair, scratch) for pair in wanted if pair[0] not in table.OWN]
+    ortc = [make_system(args, name, threads, *pair, scratch) for pair in wanted if pair[0] in table.TOOL]
+    others = [make_system(args, name, threads, *pair, scratch) for pair in wanted if pair[0] not in table.TOOL]
     size = fit_together(args.models / name)
     times, turn = {system: {} for system in ortc + others}, 0
     try:
@@ -221,9 +234,9 @@ def measure(args, results, name, threads, scratch):
                 turn += 1
             for system in group:
                 system.close()
-                finish(results, name, threads, system, times[system], args.inductor_cache, taken)
+                finish(args, results, name, threads, system, times[system], taken)
         for system in ortc:
-            finish(results, name, threads, system, times[system], args.inductor_cache, taken)
+            finish(args, results, name, threads, system, times[system], taken)
     finally:
         for system in ortc + others:
             system.close()
@@ -242,6 +255,8 @@ def parse():
     parser.add_argument("--hold", choices=[held for held in HELD if held], help="instructions beyond which no system goes")
     parser.add_argument("--inductor-cache", type=pathlib.Path, help="where torch.compile keeps its graphs; default: nowhere")
     parser.add_argument("--ortc", type=pathlib.Path, default=ROOT / "build/bin/ortc")
+    parser.add_argument("--ortc-package", type=pathlib.Path, default=ROOT / "build/python", help="folder of the Python package")
+    parser.add_argument("--ortc-cache", type=pathlib.Path, help="where ortc.torch keeps artifacts; default: nowhere")
     parser.add_argument("--peaks", type=pathlib.Path, help="ortc-bench-machine; default: beside ortc")
     for system in "torch", "ort", "jax":
         parser.add_argument(
@@ -284,13 +299,15 @@ def run(parser, args, results):
     own = set(table.OWN) & set(args.systems)
     if own and not args.ortc.is_file():
         parser.error(f"{args.ortc} is not there: build it, or name it with --ortc")
+    if set(table.FROM_PYTHON) & set(args.systems) and not (args.ortc_package / "ortc").is_dir():
+        parser.error(f"{args.ortc_package} has no package 'ortc': build it, or name the folder with --ortc-package")
     args.ortc, args.peaks = args.ortc.resolve(), args.peaks or args.ortc.parent / "ortc-bench-machine"
     os.sched_setaffinity(0, args.cores)
     dropped = [line for line in results.select(args.names, args.threads) if line["system"] in args.again]
     results.lines = [line for line in results.lines if line not in dropped]
     builds = {line["build"] for line in results.lines if "build" in line}
     if own and builds - {digest(args.ortc)}:
-        parser.error(f"{args.results} has results of another ortc: take another file, or --again ortc tuned")
+        parser.error(f"{args.results} has results of another ortc: take another file, or --again {' '.join(table.OWN)}")
     complete = True
     with tempfile.TemporaryDirectory() as scratch:
         for name in args.names:

@@ -12,6 +12,8 @@ DISTURBED = 2  # a median this many times the fastest step says that something e
 SYSTEMS = {
     "ortc": "ortc",
     "tuned": "ortc tuned",
+    "ortc-torch": "ortc.torch",
+    "ortc-trainer": "ortc.torch.Trainer",
     "stock": "eager as it comes",
     "eager": "eager",
     "compile": "torch.compile",
@@ -19,9 +21,11 @@ SYSTEMS = {
     "ort": "ORT",
     "jax": "JAX",
 }
-OWN = ("ortc", "tuned")
+TOOL, FROM_PYTHON = ("ortc", "tuned"), ("ortc-torch", "ortc-trainer")
+OWN = TOOL + FROM_PYTHON
 OTHERS = [system for system in SYSTEMS if system not in OWN]
 COMPARED = {"best of all": OTHERS, "eager": ["eager"], "ORT": ["ort"]}
+COMPARED_FROM_PYTHON = [("eager", "ortc-torch"), ("compile", "ortc-torch"), ("ortc", "ortc-trainer")]
 
 # How far losses of a system may be from the median of all systems, as a share of the largest of the five.
 # The first is a forward pass: float32 sums in another order, through at most some fifty layers.
@@ -55,7 +59,7 @@ def judge(lines):
     """The lines, with an error in those whose losses are not those of the others: of the median of all systems."""
     groups, judged = {}, []
     for line in lines:
-        if "losses" in line and line["system"] != "tuned":  # which has no opinion of its own
+        if "losses" in line and (line["system"] == "ortc" or line["system"] not in OWN):  # all of ortc have one opinion
             groups.setdefault(line["name"], {}).setdefault(line["system"], []).append(line["losses"])
     wanted = {
         # A system counts once, however many variants and numbers of threads it ran with.
@@ -188,6 +192,27 @@ def time_table(groups, seen):
     )
 
 
+def python_table(groups):
+    """What compiled steps of PyTorch's modules are beside PyTorch's own, and beside the same step without Python."""
+    ratios, rows = {}, []
+    for (name, threads), lines in groups.items():
+        row = [name, threads]
+        for above, below in COMPARED_FROM_PYTHON:
+            upper, lower = best(lines, [above]), best(lines, [below])
+            value = ratio(upper, lower)
+            row.append(ratio_cell(value) + (" \\*" if value and not in_turns(upper, lower) else ""))
+            if value:
+                ratios.setdefault((above, below, threads), []).append(value)
+        rows.append([*row, *origin(next(line for line in lines if line["system"] in FROM_PYTHON))])
+    for threads in sorted({threads for _, threads in groups}):
+        means = [ratio_cell(geometric_mean(ratios.get((*pair, threads), []))) for pair in COMPARED_FROM_PYTHON]
+        rows.append(["geometric mean", threads, *means, "", ""])
+    return table(
+        ["model", "threads", *(f"{SYSTEMS[above]} / {SYSTEMS[below]}" for above, below in COMPARED_FROM_PYTHON), "date", "commit"],
+        rows,
+    )
+
+
 def memory_cell(line):
     if line is None or "peak_mib" not in line:
         return "–"
@@ -230,9 +255,12 @@ def markdown(machine, lines):
         for line in lines
         if "error" in line
     ]
-    parts = [title, "", time_table(groups, seen), cost_table(groups, seen)]
+    parts = [title, "", time_table(groups, seen)]
     if any(not in_turns(line, best(group, ["ortc"])) for group in groups.values() for line in group):
-        parts.insert(3, "\\* not in turns with ortc: measured in another run (`--again`).\n")
+        parts.append("\\* not in turns with ortc: measured in another run (`--again`).\n")
+    if from_python := {key: group for key, group in groups.items() if any(line["system"] in FROM_PYTHON for line in group)}:
+        parts.append(python_table(from_python))
+    parts.append(cost_table(groups, seen))
     return "\n".join(parts + (["Without a result:", "", *failed, ""] if failed else []))
 
 

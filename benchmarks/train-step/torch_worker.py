@@ -2,10 +2,13 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-usage: torch_worker.py FOLDER --threads N [--mode eager|compile|whole] [--layout contiguous|channels_last] [--stock] [--autocast bf16]
+usage: torch_worker.py FOLDER --threads N [--mode eager|compile|whole|ortc-torch|ortc-trainer] [--layout contiguous|channels_last]
+                       [--stock] [--autocast bf16]
 eager: fused AdamW. compile: torch.compile of forward and loss, fused AdamW. whole: forward, backward and AdamW traced into
-one graph, compiled with max_autotune. --autocast: forward and loss of eager and compile with narrow products. --stock leaves denormals as they are; its environment, too, is that of a user who
-tunes nothing.
+one graph, compiled with max_autotune. ortc-torch: ortc.torch.compile_, fused AdamW. ortc-trainer: ortc.torch.Trainer with
+AdamW. --autocast: forward and loss of eager and compile with narrow products. --stock leaves denormals as they are; its
+environment, too, is that of a user who tunes nothing. Compiled steps of ortc flush denormals by themselves; what PyTorch
+does between them does as in eager.
 """
 
 import argparse
@@ -53,10 +56,14 @@ def count_state(module):
     return 2 * trained + sum(t.nbytes for t in (*module.parameters(), *module.buffers()))
 
 
-def make_usual(module, loss, batches, compiled, narrow):
-    optimizer = torch.optim.AdamW(
+def make_optimizer(module):
+    return torch.optim.AdamW(
         module.parameters(), lr=LEARNING_RATE, betas=(BETA1, BETA2), eps=EPSILON, weight_decay=WEIGHT_DECAY, fused=True
     )
+
+
+def make_usual(module, loss, batches, compiled=False, narrow=False):
+    optimizer = make_optimizer(module)
 
     def run(inputs, label):
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=narrow):
@@ -108,11 +115,35 @@ def make_whole(module, loss, batches):
     return step
 
 
+def make_ortc(module, loss, batches, threads):
+    """The usual step, where forward and backward of the module are a compiled plan."""
+    import ortc.torch
+
+    ortc.torch.compile_(module, wait=True, fallback="error", threads=threads)
+    return make_usual(module, loss, batches)
+
+
+def make_trainer(module, loss, batches, threads):
+    import ortc.torch
+
+    trainer = ortc.torch.Trainer(module, loss, make_optimizer(module), threads=threads)
+    turns = itertools.cycle(batches)
+
+    def step():
+        inputs, label = next(turns)
+        return trainer.step(tuple(inputs), label)
+
+    return step
+
+
+OWN = {"ortc-torch": make_ortc, "ortc-trainer": make_trainer}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--mode", choices=["eager", "compile", "whole"], default="eager")
+    parser.add_argument("--mode", choices=["eager", "compile", "whole", *OWN], default="eager")
     parser.add_argument("--layout", choices=["contiguous", "channels_last"], default="contiguous")
     parser.add_argument("--stock", action="store_true")
     parser.add_argument("--autocast", choices=["bf16"])
@@ -120,13 +151,17 @@ def main():
     torch.set_num_threads(args.threads)
     torch.set_flush_denormal(not args.stock)
     warm_up()
+    if args.mode in OWN:
+        import ortc.torch  # noqa: F401
     base = worker.reset_peak()
     recipe = json.loads((args.folder / "recipe.json").read_text())
     loss = models.LOSSES[recipe["flags"][recipe["flags"].index("--loss") + 1]]
     module, batches = load(args.folder, args.layout)
     facts = {"version": f"PyTorch {torch.__version__}", "base_mib": base, "state_mib": round(count_state(module) / 2**20, 3)}
     started = time.perf_counter()
-    if args.mode == "whole":
+    if args.mode in OWN:
+        step = OWN[args.mode](module, loss, batches, args.threads)
+    elif args.mode == "whole":
         step = make_whole(module, loss, batches)
     else:
         step = make_usual(module, loss, batches, args.mode == "compile", args.autocast is not None)
