@@ -4,12 +4,14 @@
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 usage: bound.py [NAME ...] [--seconds 3] [--rounds 6] [--core N] [--models build/train-step/models] [--ortc build/bin/ortc]
+                [--artifacts FOLDER]
 
 NAME: models of benchmarks/train-step. All three are compiled with --cotangents and AdamW, run on one core and read the same numbers:
     session  parameters and gradients in the session, in the layouts that the compiler chose
     bound    --bind parameters,gradients: the host's, dense
     strided  --bind parameters,gradients,strided: the host's, in the compiler's layouts
-Prints a markdown table of medians in ms, with the ranges of the turns' medians. Exit status 1 where outputs or gradients differ.
+Prints a markdown table of medians in ms of processor time, with the ranges of the turns' medians. Exit status 1 where outputs or
+gradients differ. With --artifacts a run takes what an earlier one has compiled there.
 """
 
 import argparse
@@ -30,6 +32,8 @@ FAR = 1e-3  # sums over all values: other orders of float32 sums, of gradients t
 
 
 def compile_artifact(ortc, folder, binds, output):
+    if (output / "model.ortc").is_file():
+        return output
     recipe = json.loads((folder / "recipe.json").read_text())
     flags = list(recipe["flags"])
     del flags[(loss := flags.index("--loss")) : loss + 2]
@@ -45,8 +49,9 @@ def are_near(first, second):
 def measure(args, name):
     """By kind of memory: step times in ms by part, of each turn."""
     with tempfile.TemporaryDirectory() as scratch:
+        place = args.artifacts or pathlib.Path(scratch)
         hosts = {
-            kind: Host(compile_artifact(args.ortc, args.models / name, binds, f"{scratch}/{kind}"), scratch)
+            kind: Host(compile_artifact(args.ortc, args.models / name, binds, place / f"{name}-{kind}"), scratch)
             for kind, binds in BINDS.items()
         }
         sums = {}
@@ -85,6 +90,7 @@ def main():
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
     parser.add_argument("--models", type=pathlib.Path, default=BUILD / "train-step/models", help="as benchmarks/train-step/export.py makes them")
     parser.add_argument("--ortc", type=pathlib.Path, default=BUILD / "bin/ortc")
+    parser.add_argument("--artifacts", type=pathlib.Path, help="where artifacts are kept; default: nowhere")
     args = parser.parse_args()
     os.sched_setaffinity(0, [args.core])
     columns = ["model", *(f"{kind}: {' + '.join(PARTS)}" for kind in BINDS), "bound / session", "strided / session"]

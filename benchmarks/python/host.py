@@ -43,7 +43,7 @@ class Host:
             raise SystemExit(f"{self.artifact}: has no learning rate")
 
     def time_roles(self, roles, count=1):
-        """Seconds of `count` times these steps, each a letter: forward, backward, update."""
+        """Seconds of processor time of `count` times these steps, each a letter: forward, backward, update."""
         seconds = self.steps.time_roles(self.handle, roles.encode(), count)
         if seconds < 0:
             raise SystemExit(f"{self.artifact}: a step of '{roles}' failed")
