@@ -6,9 +6,11 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,7 +20,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from modules import ConvNorm, Mlp, distance, use_own_cache
+from modules import ConvNorm, Mlp, distance, total, use_own_cache
 
 import ortc.torch
 
@@ -128,6 +130,61 @@ print(r.compiled, len(r.failures))
     def test_places_that_cannot_be_written(self) -> None:
         with tempfile.NamedTemporaryFile() as file:
             self.assertEqual(self.run_script(os.path.join(file.name, "cache")), "0 1")
+
+    def test_full_disks(self) -> None:
+        """Files of more than some bytes cannot be written, by the child and the compiler too."""
+        limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (%d, %d))\n"
+        for most in (100, 5000):
+            with tempfile.TemporaryDirectory() as folder:
+                done = subprocess.run(
+                    [sys.executable, "-c", limited % (most, most) + self.SCRIPT], env={**os.environ, "ORTC_CACHE_DIR": folder},
+                    capture_output=True, text=True,
+                )
+                self.assertEqual((done.returncode, done.stdout.strip()), (0, "0 1"), done.stderr)
+                self.assertEqual(os.listdir(folder), [])
+
+    def test_children_that_are_killed(self) -> None:
+        """While they compile, in the background."""
+        module = ortc.torch.compile_(Mlp())
+        x = torch.randn(3, 6)
+        for _ in range(2):
+            module(x)
+        (entry,) = module.__dict__["forward"].entries.values()
+        os.kill(entry.job.child, signal.SIGKILL)
+        with self.assertWarnsRegex(UserWarning, "signal 9 has ended it"):
+            while not ortc.torch.report(module).failures:
+                total(module(x)).backward()
+        self.assertIsNotNone(module.first.weight.grad)
+
+    def test_fifty_shapes(self) -> None:
+        """Few are compiled at once, few are kept, and no child is left behind."""
+        module = Mlp()
+        eager = copy.deepcopy(module)
+        ortc.torch.compile_(module)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for rows in range(1, 51):
+                x = torch.randn(rows, 6)
+                for _ in range(2):
+                    self.assertLess(distance(eager(x), module(x)), 2e-5)
+        compiled = module.__dict__["forward"]
+        self.assertLessEqual(len(compiled.entries), 8)
+        self.assertLessEqual(sum(entry.job is not None for entry in compiled.entries.values()), 2)
+        ortc.torch.restore_(module)
+        with self.assertRaises(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)
+
+    def test_modules_that_are_gone(self) -> None:
+        """Deleted within the forward step, and before the backward step."""
+        module = Mlp()
+        weight = module.first.weight
+        holder = [ortc.torch.compile_(module, wait=True, fallback="error")]
+        module.register_forward_pre_hook(lambda *_: holder.clear())
+        del module
+        result = holder[0](torch.randn(3, 6))
+        gc.collect()
+        total(result).backward()
+        self.assertIsNotNone(weight.grad)
 
     def test_compilers_that_are_killed(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

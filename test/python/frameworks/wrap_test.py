@@ -470,7 +470,7 @@ class TorchTest(unittest.TestCase):
         for _ in range(200):
             compiled(x)
         before = resident_pages()
-        for _ in range(5000):
+        for _ in range(10000):
             compiled(x)
         self.assertLess(resident_pages() - before, 1000)
 

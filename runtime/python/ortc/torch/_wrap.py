@@ -169,7 +169,7 @@ class Compiled:
             before, self.layout = layout, Layout(self.module)
             layout = self.layout
             if before and (before.modules != layout.modules or (before.parameters, before.places) != (layout.parameters, layout.places)):
-                self._forget()  # others are shared, or there
+                self.forget()  # others are shared, or there
             self.state = []
         state = layout.state()
         if state != self.state or not self.kind:
@@ -179,7 +179,8 @@ class Compiled:
             self.kind = self.kinds.setdefault((layout.attributes, *state), next(_numbers))
         return layout
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Begins anew."""
         for entry in self.entries.values():
             entry.drop()
         self.entries.clear()
@@ -358,8 +359,10 @@ def compile_(
 
 
 def restore_(model: torch.nn.Module) -> torch.nn.Module:
-    """Undoes compile_."""
-    if isinstance(model.__dict__.get("forward"), Compiled):
+    """Undoes compile_, and ends what compiles for it."""
+    compiled = model.__dict__.get("forward")
+    if isinstance(compiled, Compiled):
+        compiled.forget()
         del model.__dict__["forward"]
     return model
 
