@@ -23,11 +23,12 @@ public:
   bool isOfParent() const { return pool && getpid() != owner; }
   /// Sets how a session of `options.workers` runs parallel parts.
   void give(ortc_session_options &options) const;
+  ortc_pool *get() const { return pool; } ///< null: the caller's thread alone
   std::mutex mutex;
 
 private:
   const uint32_t workers;
-  ortc_pool *pool = nullptr;  ///< null: the caller's thread alone
+  ortc_pool *pool = nullptr;
   const int owner = getpid(); ///< the process that has its threads
 };
 

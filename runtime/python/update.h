@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/python/frame.h"
+#include "runtime/python/pool.h"
+#include "runtime/python/program.h"
 
 namespace ortc::python {
 

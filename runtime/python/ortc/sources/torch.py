@@ -39,11 +39,11 @@ def write(model: Any, inputs: Inputs | None, batch: int | None, folder: str, tra
     import torch
 
     from ortc.torch import _symbolics
-    from ortc.torch._layout import Layout, walk
+    from ortc.torch._layout import Layout
 
     if inputs is None:
         raise CompileError("a torch.nn.Module needs examples of what it takes: inputs=(x,), or a dict by name")
-    layout = Layout(model, walk(model, []))
+    layout = Layout(model)
     if refusal := layout.refusal() or ("an embedding has a padding row" if layout.padding else ""):
         raise CompileError(refusal)
     given, positional = name_inputs(model.forward, (), inputs)
