@@ -123,7 +123,8 @@ class TrainerTest(unittest.TestCase):
         arguments = dict(max_steps=12, save_strategy="steps", save_steps=6, eval_strategy="steps", eval_steps=4)
         with tempfile.TemporaryDirectory() as folder:
             states, curves, saved = [], [], []
-            for name, seed, start in (("whole", 0, None), ("later", 0, f"{folder}/whole/checkpoint-6"), ("again", 0, None), ("other", 1, None)):
+            middle = f"{folder}/whole/checkpoint-6"
+            for name, seed, start in (("whole", 0, None), ("later", 0, middle), ("again", 0, None), ("other", 1, None)):
                 model = lm.gpt2(dropout=0.1)
                 ortc.torch.compile_(model, wait=True)
                 trainer = lm.make_trainer(model, rows, f"{folder}/{name}", seed=seed, **arguments)
