@@ -176,6 +176,20 @@ class DeviceTest(unittest.TestCase):
         with self.assertRaisesRegex(ortc.StateError, "eval_model_uri"):
             alone(*self.batch(0))
 
+    def test_inputs_that_give_arrays(self) -> None:
+        """Values of ONNX Runtime have numpy()."""
+
+        class Value:
+            def __init__(self, values: NDArray[Any]) -> None:
+                self.numpy = lambda: values
+
+        with self.assertWarnsRegex(UserWarning, "no initializer gone"):
+            self.generate(frozen=["gone"], shapes={"batch": BATCH})
+        _, module, _ = self.load()
+        first = module(*self.batch(0))
+        module.lazy_reset_grad()
+        self.assertEqual(module(*map(Value, self.batch(0))), first)
+
     def test_other_shapes(self) -> None:
         """A last batch that is smaller is compiled when it comes, and goes on with the same state."""
         self.generate(shapes={"batch": BATCH})

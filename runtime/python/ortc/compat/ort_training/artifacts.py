@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ortc._compile import Shape, compile
 from ortc._errors import ArgumentError
 from ortc.compat.ort_training import _safetensors
-from ortc.compat.ort_training._notes import refuse
+from ortc.compat.ort_training._notes import note, refuse
 from ortc.compat.ort_training.onnxblock import INSTEAD
 
 if TYPE_CHECKING:
@@ -125,8 +125,10 @@ def generate_artifacts(
 def _check_names(trained: list[str], frozen: list[str], weights: Mapping[str, Any]) -> None:
     if both := sorted({*trained} & {*frozen}):
         raise ArgumentError(f"requires_grad and frozen_params both have {', '.join(both)}")
-    if unknown := [name for name in (*trained, *frozen) if name not in weights]:
+    if unknown := [name for name in trained if name not in weights]:
         raise ArgumentError(f"the model has no initializer {', '.join(unknown)}; it has {', '.join(weights)}")
+    if unknown := [name for name in frozen if name not in weights]:
+        note(f"frozen_params: the model has no initializer {', '.join(unknown)}")
     if not trained:
         raise ArgumentError("requires_grad is empty: nothing would be trained")
 

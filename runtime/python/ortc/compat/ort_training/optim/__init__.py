@@ -14,6 +14,7 @@ from ortc.compat.ort_training.optim.lr_scheduler import (
     CosineWarmupLRScheduler,
     LinearWarmupLRScheduler,
     PolyWarmupLRScheduler,
+    _LRScheduler,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = [
     "LinearWarmupLRScheduler",
     "PolyWarmupLRScheduler",
     "SGDConfig",
+    "_LRScheduler",
 ]
 _WITH_TORCH = {"AdamWMode": "fused_adam", "FusedAdam": "fused_adam", "FP16_Optimizer": "fp16_optimizer"}
 

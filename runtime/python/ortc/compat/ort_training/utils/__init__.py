@@ -2,3 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
+
+from ortc.compat.ort_training.utils import data
+
+__all__ = ["data"]
