@@ -44,17 +44,17 @@ def write(model: Any, inputs: Inputs | None, batch: int | None, folder: str, tra
     if inputs is None:
         raise CompileError("a torch.nn.Module needs examples of what it takes: inputs=(x,), or a dict by name")
     layout = Layout(model)
-    if refusal := layout.refusal() or ("an embedding has a padding row" if layout.padding else ""):
+    if refusal := layout.refusal():
         raise CompileError(refusal)
     given, positional = name_inputs(model.forward, (), inputs)
-    flat = _make_flat(model, given, positional)
+    flat = _make_flat(model, given, positional, [*model.parameters(), *map(layout.get, layout.statistics)], batch is None)
     tensors = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
     examples = tuple(value.detach().clone() for value in tensors.values())
     path = os.path.join(folder, "model.onnx")
     with _undisturbed(model), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         outputs = name_outputs(_look(flat, examples), tensors)
-        _symbolics.register(False)
+        _symbolics.register()
         try:
             torch.onnx.export(
                 flat,
@@ -87,10 +87,12 @@ def write(model: Any, inputs: Inputs | None, batch: int | None, folder: str, tra
     return Export(path, {} if batch is None else {"batch": batch}, flags)
 
 
-def _make_flat(model: Any, given: Mapping[str, Any], positional: int) -> Any:
+def _make_flat(model: Any, given: Mapping[str, Any], positional: int, trained: list[Any], has_sizes: bool) -> Any:
     """The module as a function from tensors to tensors; other values are what they are in the examples."""
     import torch
     import torch.utils._pytree as pytree
+
+    from ortc.torch._tracing import Tracing
 
     class Flat(torch.nn.Module):
         def __init__(self) -> None:
@@ -101,7 +103,8 @@ def _make_flat(model: Any, given: Mapping[str, Any], positional: int) -> Any:
         def forward(self, *tensors: Any) -> tuple[Any, ...]:
             rest = iter(tensors)
             values = {name: next(rest) if isinstance(value, torch.Tensor) else value for name, value in given.items()}
-            result = self.m(*[values.pop(name) for name in list(values)[:positional]], **values)
+            with Tracing([*tensors, *trained], has_sizes):
+                result = self.m(*[values.pop(name) for name in list(values)[:positional]], **values)
             leaves = [(path, leaf) for path, leaf in pytree.tree_flatten_with_path(result)[0] if isinstance(leaf, torch.Tensor)]
             self.paths = [[getattr(key, "key", getattr(key, "idx", getattr(key, "name", ""))) for key in path] for path, _ in leaves]
             return tuple(leaf for _, leaf in leaves)
@@ -128,9 +131,9 @@ def _look(flat: Any, examples: tuple[Any, ...]) -> list[Any]:
     """Where outputs are in the module's result, of a call that refuses what a graph cannot say."""
     import torch
 
-    from ortc.torch._export import _check_graph, _Static
+    from ortc.torch._export import _check_graph
 
-    with torch.enable_grad(), _Static():
+    with torch.enable_grad():
         results = flat(*examples)
     _check_graph(results)
     return list(flat.paths)

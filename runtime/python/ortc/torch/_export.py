@@ -26,6 +26,7 @@ from ortc._compile import run_compiler
 from ortc._errors import CompileError
 from ortc.torch import _cache, _key, _symbolics
 from ortc.torch._layout import Layout
+from ortc.torch._tracing import Tracing
 
 _LIMIT_S = 3600
 """A child that has not compiled by then hangs."""
@@ -50,8 +51,6 @@ class Request:
     threads: int
     flags: list[str]
     digest: str
-    padding: dict[str, int]
-    """Rows of embeddings whose gradients are left out behind the step."""
     fused: bool = False
     """A training step of the only output, which is the loss, with parameters in the session."""
     has_grad: bool = True
@@ -91,44 +90,10 @@ def make_request(
         threads=threads,
         flags=flags,
         digest=_key.digest(module, [(name, layout.get(name)) for name in moving], [layout.get(name) for name in fixed], call),
-        padding=layout.padding if has_grad else {},
         fused=fused,
         has_grad=has_grad,
         autocast=autocast,
     )
-
-
-class _Static(torch.overrides.TorchFunctionMode):
-    """Refuses what takes numbers out of tensors, since the graph would have those of one batch for ever, and what gives
-    tensors other gradients than their operations have, since the graph would not say so."""
-
-    TAKES = {
-        *(getattr(torch.Tensor, name) for name in ("__bool__", "__int__", "__float__", "__index__", "item", "tolist")),
-        *(getattr(torch.Tensor, name) for name in ("numpy", "nonzero", "unique", "__contains__", "__array__")),
-        *(getattr(torch.Tensor, name) for name in ("equal", "allclose", "is_nonzero")),
-        *(torch.equal, torch.allclose, torch.is_nonzero, torch.nonzero, torch.unique),
-    }
-    CUTS = {torch.Tensor.detach, torch.detach, torch.Tensor.detach_, torch.Tensor.data.__get__}  # type: ignore[attr-defined]
-
-    def __enter__(self) -> Any:
-        self.is_tracing, torch.jit.is_tracing = torch.jit.is_tracing, lambda: True  # libraries take the way of an export
-        return super().__enter__()
-
-    def __exit__(self, *arguments: Any) -> None:
-        torch.jit.is_tracing = self.is_tracing
-        super().__exit__(*arguments)
-
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(function, "__name__", str(function))
-        if function in self.TAKES:
-            raise CompileError(f"the module looks at numbers of a tensor ({name}), on which its graph may depend")
-        if function in (torch.Tensor.register_hook, torch.Tensor.register_post_accumulate_grad_hook):
-            raise CompileError("the module registers hooks of tensors in forward")
-        given = (args, kwargs or {})
-        cuts = function in self.CUTS or not torch.is_grad_enabled()
-        if cuts and any(isinstance(each, torch.Tensor) and each.requires_grad for each in pytree.tree_leaves(given)):
-            raise CompileError(f"the module cuts gradients off in forward ({name})")
-        return function(*args, **(kwargs or {}))
 
 
 def _check_graph(results: tuple[torch.Tensor, ...]) -> None:
@@ -162,7 +127,9 @@ class _Flat(torch.nn.Module):
         args, kwargs = pytree.tree_unflatten(leaves, self.request.spec)
         narrow = self.request.autocast
         casts = torch.autocast("cpu", narrow or torch.bfloat16, enabled=narrow is not None, cache_enabled=False)
-        with casts, _Replaced(self.m, dict(zip(self.inputs, rest, strict=True))):
+        layout = Layout(self.m)
+        varying = [*tensors, *self.m.parameters(), *map(layout.get, layout.statistics)]
+        with casts, _Replaced(self.m, dict(zip(self.inputs, rest, strict=True))), Tracing(varying):
             result = self.request.forward(*args, **kwargs)
         flat, self.spec = pytree.tree_flatten(result)
         self.tensors = [i for i, leaf in enumerate(flat) if isinstance(leaf, torch.Tensor)]
@@ -208,7 +175,7 @@ def _export(request: Request, inputs: list[str], path: Path) -> tuple[tuple[torc
         warnings.simplefilter("ignore")
         before = layout.values()
         counts = [int(each.num_batches_tracked) for each in layout.norms if each.num_batches_tracked is not None]
-        with torch.set_grad_enabled(request.has_grad), _Static():
+        with torch.set_grad_enabled(request.has_grad):
             results = flat(*given)
         if before != Layout(request.module).values():
             raise CompileError("the module changes its attributes or buffers in forward")
@@ -243,7 +210,6 @@ def _export(request: Request, inputs: list[str], path: Path) -> tuple[tuple[torc
         "tensors": flat.tensors,
         "constants": flat.constants,
         "spec": pytree.treespec_dumps(flat.spec),
-        "padding": request.padding,
     }
 
 
@@ -282,12 +248,15 @@ def _compile(request: Request, folder: Path) -> None:
             flags += ["--train", f"@{folder / 'trained.txt'}", "--no-weights", "--batch-norm", "as-exported:unbiased=1"]
         else:
             flags = ["--loss", "none"]
-        run_compiler(
-            [
-                *("train", str(folder / "model.onnx"), "--output", str(folder / "artifact"), "--quiet", "--target", "native"),
-                *("--max-workers", str(request.threads), *flags, *request.flags),
-            ]
-        )
+        arguments = [
+            *("train", str(folder / "model.onnx"), "--output", str(folder / "artifact"), "--quiet", "--target", "native"),
+            *("--max-workers", str(request.threads), *flags, *request.flags),
+        ]
+        try:
+            run_compiler(arguments)
+        except CompileError as error:  # in one line, without the name of a file that is gone by then
+            lines = str(error).replace(f"{folder / 'model.onnx'}: ", "").splitlines()
+            raise CompileError(" ".join(line.strip() for line in lines)) from error
         manifest = json.loads((folder / "artifact" / "manifest.json").read_text())
         baked = {each["name"].removeprefix("m.") for each in manifest["frozen"]}
         stale = [] if request.fused else [name for name in trained if name in baked]
@@ -377,7 +346,7 @@ def _work(request: Request, folder: Path) -> None:
         log = os.open(folder / "log.txt", os.O_WRONLY | os.O_CREAT, 0o600)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        _symbolics.register(bool(request.padding))
+        _symbolics.register()
         for parameter in request.module.parameters():  # of the gradients that PyTorch makes, not of those it hands on
             parameter._backward_hooks = None
         with torch.random.fork_rng():

@@ -40,15 +40,11 @@ class Layout:
         """Running statistics that steps read, and do not write."""
         self.constants: list[str] = []
         """Buffers whose values are in artifacts."""
-        self.padding: dict[str, int] = {}
-        """Weights of embeddings of which a row has no gradient."""
         seen: set[int] = set()
         self.places = 0
         """Of all parameters, shared ones and those that are None too."""
         for path, each in module.named_modules(remove_duplicate=False):
             prefix = path + "." if path else ""
-            if isinstance(each, torch.nn.Embedding) and each.padding_idx is not None:
-                self.padding[prefix + "weight"] = each.padding_idx
             for key, parameter in each._parameters.items():
                 self.places += 1
                 if parameter is None:
@@ -108,12 +104,6 @@ class Layout:
 
     def refusal(self) -> str:
         """What of the module has other numbers, or other gradients, when it is exported; empty where nothing has."""
-        owners: dict[int, int] = {}
-        for tensors, key in self.slots.values():
-            owners[id(tensors[key])] = owners.get(id(tensors[key]), 0) + 1
-        for name in self.padding:
-            if owners[id(self.get(name))] > 1:
-                return f"'{name}' is shared, and its embedding has a padding row"
         for name in self.parameters:
             if isinstance(self.get(name), torch.nn.UninitializedParameter):
                 return f"parameter '{name}' is not initialized"

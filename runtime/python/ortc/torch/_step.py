@@ -108,8 +108,8 @@ class _Plan:
     used: list[int]
     surplus: list[int]
     """Those that the artifact has no cotangent for."""
-    gradients: list[tuple[str, tuple[int, ...], tuple[int, ...], int] | None]
-    """Of trained parameters: name, shape, strides and place in the buffer; None where there is no gradient."""
+    gradients: list[tuple[tuple[int, ...], tuple[int, ...], int] | None]
+    """Of trained parameters: shape, strides and place in the buffer; None where there is no gradient."""
     inputs: list[int | None]
     """Of inputs: which of the input gradients is theirs."""
 
@@ -131,7 +131,6 @@ class Step:
         self.cotangents: list[int] = meta["cotangents"]
         self.cotangent_set = set(self.cotangents)
         self.fixed = [i for i in range(len(self.shapes)) if i not in meta["differentiable"]]
-        self.padding: dict[str, int] = meta["padding"]
         self.reached = [frozenset(names) for names in meta["reached"]]
         """By output: the parameters that have a gradient when it has one, and inputs as "input.NUMBER"."""
         self.artifact = Artifact(folder / "artifact")
@@ -180,7 +179,7 @@ class Step:
         return _Plan(
             used=used,
             surplus=[i for i in used if i not in self.cotangent_set],
-            gradients=[(name, *self.gradient_places[name]) if name in reached else None for name in self.trained],
+            gradients=[self.gradient_places[name] if name in reached else None for name in self.trained],
             inputs=[
                 self.gradient_inputs.index(i) if i in self.gradient_inputs and name in reached else None
                 for i, name in enumerate(self.inputs)
@@ -227,11 +226,8 @@ class Step:
             if each is None:
                 found.append(None)
                 continue
-            name, shape, strides, offset = each
-            gradient = flat.as_strided(shape, strides, first + offset)
-            if name in self.padding:
-                gradient[self.padding[name]].zero_()
-            found.append(gradient)
+            shape, strides, offset = each
+            found.append(flat.as_strided(shape, strides, first + offset))
         return found
 
 

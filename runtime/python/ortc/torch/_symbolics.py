@@ -5,13 +5,25 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
 
 from ortc._errors import CompileError
 
-OPSET = 17
+OPSET = 20
+
+
+def _constant(g: Any, number: Any) -> Any:
+    return g.op("Constant", value_t=torch.tensor(number))
+
+
+def _like(g: Any, x: Any, number: Any) -> Any:
+    """Of the type of a tensor."""
+    from torch.onnx import JitScalarType
+
+    return g.op("Constant", value_t=torch.tensor(number, dtype=JitScalarType.from_value(x, JitScalarType.FLOAT).dtype()))
 
 
 def _diff(g: Any, x: Any, n: Any, dim: Any, prepend: Any = None, append: Any = None) -> Any:
@@ -34,7 +46,7 @@ def _cumsum(g: Any, x: Any, dim: Any, dtype: Any = None) -> Any:
     from torch.onnx import JitScalarType
     from torch.onnx import symbolic_helper as helper
 
-    axis = g.op("Constant", value_t=torch.tensor(helper._get_const(dim, "i", "dim")))
+    axis = _constant(g, helper._get_const(dim, "i", "dim"))
     wanted = None if dtype is None or helper._is_none(dtype) else helper._get_const(dtype, "i", "dtype")
     if wanted is not None:
         x = g.op("Cast", x, to_i=JitScalarType(wanted).onnx_type())
@@ -43,15 +55,134 @@ def _cumsum(g: Any, x: Any, dim: Any, dtype: Any = None) -> Any:
     return g.op("CumSum", x, axis)
 
 
-def _embedding(g: Any, weight: Any, indices: Any, padding: Any, by_frequency: Any, sparse: Any) -> Any:
-    """torch.nn.functional.embedding, whose padding row ONNX cannot say."""
+def _detach(g: Any, x: Any) -> Any:
+    """torch.detach: numbers without their gradient, of operators that have none.
+
+    A number of 2**24 or more is whole, and Floor gives it as it is; of others Floor leaves nothing out that is 2**-80 or more.
+    """
     from torch.onnx import symbolic_helper as helper
 
-    if helper._get_const(padding, "i", "padding_idx") >= 0:
-        raise CompileError("an embedding has a padding row and is no module, so that its gradient would not be left out")
+    if not helper._is_fp(x):
+        return x
+    fine = g.op("Mul", g.op("Floor", g.op("Mul", x, _like(g, x, 2.0**80))), _like(g, x, 2.0**-80))
+    return g.op("Where", g.op("GreaterOrEqual", g.op("Abs", x), _like(g, x, 2.0**24)), g.op("Floor", x), fine)
+
+
+def _embedding(g: Any, weight: Any, indices: Any, padding: Any, by_frequency: Any, sparse: Any) -> Any:
+    """torch.nn.functional.embedding: the padding row gives its numbers, and gets no gradient."""
+    from torch.onnx import symbolic_helper as helper
+
     if helper._get_const(by_frequency, "i", "scale_grad_by_freq"):
         raise CompileError("an embedding has scale_grad_by_freq")
-    return g.op("Gather", weight, indices)
+    rows = g.op("Gather", weight, indices)
+    row = helper._get_const(padding, "i", "padding_idx")
+    if row < 0:
+        return rows
+    is_padding = g.op("Equal", g.op("Unsqueeze", indices, _constant(g, [-1])), _constant(g, row))
+    return g.op("Where", is_padding, _detach(g, rows), rows)
+
+
+def _attention(
+    g: Any, query: Any, key: Any, value: Any, mask: Any, dropout: Any, causal: Any, scale: Any, grouped: Any
+) -> Any:
+    """torch.nn.functional.scaled_dot_product_attention, with groups of heads that share keys. A row whose keys are all
+    hidden by truth values gives zeros, and so do its gradients."""
+    from torch.onnx import symbolic_helper as helper
+
+    constant = functools.partial(_constant, g)
+    sizes, shared = helper._get_tensor_sizes(query), helper._get_tensor_sizes(key)
+    if helper._get_const(grouped, "b", "enable_gqa") and sizes[-3] != shared[-3]:
+        lead = shared[:-2]
+        for_each = [*lead, sizes[-3] // shared[-3]]
+
+        def repeat(x: Any) -> Any:
+            own = helper._get_tensor_sizes(x)[-2:]
+            wide = g.op("Expand", g.op("Unsqueeze", x, constant([len(lead)])), constant([*for_each, *own]))
+            return g.op("Reshape", wide, constant([*lead[:-1], sizes[-3], *own]))
+
+        key, value = repeat(key), repeat(value)
+    factor = sizes[-1] ** -0.5 if helper._is_none(scale) else helper._get_const(scale, "f", "scale")
+    order = list(range(len(shared)))
+    order[-2:] = reversed(order[-2:])
+    scores = g.op("MatMul", g.op("Mul", query, _like(g, query, float(factor))), g.op("Transpose", key, perm_i=order))
+    visible = None
+    if helper._get_const(causal, "b", "is_causal"):
+        ones = g.op("Expand", constant(1.0), constant([sizes[-2], shared[-2]]))
+        seen = g.op("Cast", g.op("Trilu", ones, upper_i=0), to_i=9)
+        scores = g.op("Add", scores, g.op("Where", seen, _like(g, query, 0.0), _like(g, query, -torch.inf)))
+    elif not helper._is_none(mask) and helper._is_bool(mask):
+        scores = g.op("Add", scores, g.op("Where", mask, _like(g, query, 0.0), _like(g, query, -1e38)))
+        most = g.op("ReduceMax", g.op("Cast", mask, to_i=1), constant([-1]), keepdims_i=1)
+        visible = g.op("Cast", most, to_i=9)
+    elif not helper._is_none(mask):
+        scores = g.op("Add", scores, mask)
+    weights = g.op("Softmax", scores, axis_i=-1)
+    if visible is not None:
+        weights = g.op("Where", visible, weights, _like(g, query, 0.0))
+    rate = float(helper._get_const(dropout, "f", "dropout_p"))
+    if rate > 0:
+        weights = g.op("Dropout", weights, constant(rate), constant(True))
+    return g.op("MatMul", weights, value)
+
+
+def _index_add(g: Any, x: Any, dim: Any, index: Any, source: Any, alpha: Any = None) -> Any:
+    """torch.index_add, where numbers of rows may be there several times."""
+    from torch.onnx import symbolic_helper as helper
+
+    axis, sizes = helper._get_const(dim, "i", "dim"), helper._get_tensor_sizes(source)
+    places = [1] * len(sizes)
+    places[axis] = -1
+    constant = functools.partial(_constant, g)
+    index = g.op("Expand", g.op("Reshape", index, constant(places)), constant(sizes))
+    factor = 1 if alpha is None or helper._is_none(alpha) else helper._get_const(alpha, "f", "alpha")
+    if factor != 1:
+        source = g.op("Mul", source, constant(float(factor)))
+    return g.op("ScatterElements", x, index, source, axis_i=axis, reduction_s="add")
+
+
+def _reduce(g: Any, x: Any, reduction: Any) -> Any:
+    from torch.onnx import symbolic_helper as helper
+
+    kind = helper._get_const(reduction, "i", "reduction")
+    return x if kind == 0 else g.op("ReduceMean" if kind == 1 else "ReduceSum", x, keepdims_i=0)
+
+
+def _smooth(g: Any, x: Any, y: Any, reduction: Any, width: Any, by: Any) -> Any:
+    """A square up to `width`, from there on a line; `by`: what both are divided by."""
+    constant = functools.partial(_constant, g)
+    far = g.op("Abs", g.op("Sub", x, y))
+    square = g.op("Mul", g.op("Mul", far, far), constant(0.5 / by))
+    line = g.op("Mul", g.op("Sub", far, constant(width / 2)), constant(width / by))
+    return _reduce(g, g.op("Where", g.op("Less", far, constant(width)), square, line), reduction)
+
+
+def _smooth_l1(g: Any, x: Any, y: Any, reduction: Any, beta: Any) -> Any:
+    """torch.nn.functional.smooth_l1_loss."""
+    from torch.onnx import symbolic_helper as helper
+
+    width = helper._get_const(beta, "f", "beta")
+    if width == 0:
+        return _reduce(g, g.op("Abs", g.op("Sub", x, y)), reduction)
+    return _smooth(g, x, y, reduction, width, width)
+
+
+def _huber(g: Any, x: Any, y: Any, reduction: Any, delta: Any) -> Any:
+    """torch.nn.functional.huber_loss."""
+    from torch.onnx import symbolic_helper as helper
+
+    return _smooth(g, x, y, reduction, helper._get_const(delta, "f", "delta"), 1.0)
+
+
+def _triangle(make: Any) -> Any:
+    """torch.tril_indices or torch.triu_indices: numbers of a graph of fixed shapes."""
+
+    def symbolic(g: Any, row: Any, col: Any, offset: Any, *_: Any) -> Any:
+        from torch.onnx import symbolic_helper as helper
+
+        numbers = [helper._get_const(each, "i", "size") for each in (row, col, offset)]
+        return g.op("Constant", value_t=make(*numbers))
+
+    return symbolic
 
 
 def _wide(original: Any) -> Any:
@@ -73,19 +204,25 @@ def _rules() -> dict[str, Any]:
     from torch.onnx import symbolic_opset9, symbolic_opset17
 
     return {
+        "detach": _detach,
         "embedding": _embedding,
         "diff": _diff,
         "cumsum": _cumsum,
+        "scaled_dot_product_attention": _attention,
+        "index_add": _index_add,
+        "smooth_l1_loss": _smooth_l1,
+        "huber_loss": _huber,
+        "tril_indices": _triangle(torch.tril_indices),
+        "triu_indices": _triangle(torch.triu_indices),
         "layer_norm": _wide(symbolic_opset17.layer_norm),
         "group_norm": _wide(symbolic_opset9.group_norm),
     }
 
 
-def register(has_padding: bool) -> None:
-    """In the process that exports. `has_padding`: modules have padding rows, which are taken care of."""
-    for name, rule in _rules().items():
-        if name != "embedding" or not has_padding:
-            torch.onnx.register_custom_op_symbolic(f"aten::{name}", rule, OPSET)
+def register() -> None:
+    """In the process that exports."""
+    for name, symbolic in _rules().items():
+        torch.onnx.register_custom_op_symbolic(f"aten::{name}", symbolic, OPSET)
 
 
 def unregister() -> None:

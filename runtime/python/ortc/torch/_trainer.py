@@ -132,7 +132,7 @@ class Trainer:
         return self._current
 
     def _compile(self, layout: Layout, leaves: list[Any], spec: Any) -> tuple[Session, list[str]]:
-        if refusal := layout.refusal() or ("an embedding has a padding row" if layout.padding else ""):
+        if refusal := layout.refusal():
             raise CompileError(refusal)
         request = make_request(self._whole, self._whole.forward, layout, leaves, spec, None, self.threads, self.flags, fused=True)
         folder = _cache.find(request.digest)

@@ -1,0 +1,127 @@
+"""What stands around a module's forward while it is exported: sizes are numbers, cut gradients are operators of the graph,
+and what a graph cannot say is refused.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from ortc._errors import CompileError
+
+_SIZES = {
+    *(getattr(torch.Tensor, name) for name in ("size", "numel", "nelement", "__len__", "dim", "stride")),
+    *(torch.numel, torch.Tensor.shape.__get__),  # type: ignore[attr-defined]
+}
+_TAKES = {
+    *(getattr(torch.Tensor, name) for name in ("__bool__", "__int__", "__float__", "__index__", "item", "tolist")),
+    *(getattr(torch.Tensor, name) for name in ("numpy", "nonzero", "unique", "__contains__", "__array__")),
+    *(getattr(torch.Tensor, name) for name in ("equal", "allclose", "is_nonzero", "masked_select", "bincount")),
+    *(torch.equal, torch.allclose, torch.is_nonzero, torch.nonzero, torch.unique, torch.masked_select, torch.bincount),
+}
+_HOOKS = {torch.Tensor.register_hook, torch.Tensor.register_post_accumulate_grad_hook}
+_DATA = torch.Tensor.data.__get__  # type: ignore[attr-defined]
+_REPLACED = {torch.Tensor.detach_, torch.detach_, torch.Tensor.data.__set__}  # type: ignore[attr-defined]
+
+
+def _tensors(values: Any) -> list[torch.Tensor]:
+    found = []
+    for each in pytree.tree_leaves(values):
+        parts = (each.start, each.stop, each.step) if isinstance(each, slice) else (each,)
+        found += [part for part in parts if isinstance(part, torch.Tensor)]
+    return found
+
+
+def _memory(tensor: torch.Tensor) -> Any:
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):  # within torch.vmap
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor.untyped_storage()
+
+
+def _untraced(function: Any, args: Any, kwargs: Any) -> Any:
+    """What the tracer does not see is a number of its graph."""
+    state = torch._C._get_tracing_state()
+    torch._C._set_tracing_state(None)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        torch._C._set_tracing_state(state)
+
+
+class Tracing(torch.overrides.TorchFunctionMode):
+    """For one forward.
+
+    Refused is what takes numbers out of tensors that are others in another step, since the graph would have those of one
+    step for ever. Which they are is followed by memory, so that views and changes in place are seen.
+    """
+
+    def __init__(self, varying: Iterable[torch.Tensor], has_sizes: bool = True) -> None:
+        """`varying`: tensors that are others in another step; `has_sizes`: their shapes are not."""
+        super().__init__()
+        self.has_sizes = has_sizes
+        self.varying: dict[int, Any] = {}
+        """Memory whose numbers change from step to step, kept alive so that no other has its address."""
+        self._mark(varying)
+
+    def __enter__(self) -> Any:
+        # Libraries take the way of a compilation: they do not look at numbers there, and sizes are numbers.
+        self.asked = torch.compiler.is_compiling, torch.jit.is_tracing
+        torch.compiler.is_compiling, torch.jit.is_tracing = lambda: True, lambda: False
+        return super().__enter__()
+
+    def __exit__(self, *arguments: Any) -> None:
+        torch.compiler.is_compiling, torch.jit.is_tracing = self.asked
+        super().__exit__(*arguments)
+
+    def _mark(self, tensors: Iterable[torch.Tensor]) -> None:
+        self.varying |= {storage._cdata: storage for storage in map(_memory, tensors)}
+
+    def _varies(self, tensors: Iterable[torch.Tensor]) -> bool:
+        return any(_memory(each)._cdata in self.varying for each in tensors)
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self.has_sizes and function in _SIZES:
+            return _untraced(function, args, kwargs)
+        name = getattr(function, "__name__", str(function))
+        if function in _HOOKS:
+            raise CompileError("the module registers hooks of tensors in forward")
+        if function is _DATA:
+            function = torch.detach
+        given = _tensors((args, kwargs))
+        varies = self._varies(given)
+        if varies and (function in _TAKES or _takes_by_index(function, args)):
+            raise CompileError(f"the module looks at numbers of a tensor ({name}), on which its graph may depend")
+        if function in _REPLACED and any(each.requires_grad for each in given):
+            raise CompileError(f"the module cuts gradients off in forward ({name})")
+        versions = [each._version for each in given]
+        state = torch.get_rng_state()
+        result = function(*args, **kwargs)
+        changed = [each for each, version in zip(given, versions, strict=True) if each._version != version]
+        if varies or not torch.equal(state, torch.get_rng_state()):
+            self._mark([*_tensors(result), *changed])
+        if not torch.is_grad_enabled() and any(each.requires_grad for each in given):
+            if any(each.requires_grad for each in changed):
+                raise CompileError(f"the module changes in place, without gradients, what has gradients ({name})")
+            result = pytree.tree_map_only(torch.Tensor, _cut, result)
+        return result
+
+
+def _cut(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach() if tensor.is_floating_point() else tensor
+
+
+def _takes_by_index(function: Any, args: Any) -> bool:
+    """Whether a slice, or a mask that makes a shape, is of numbers in tensors."""
+    if function is not torch.Tensor.__getitem__:
+        return False
+    parts = args[1] if isinstance(args[1], tuple) else (args[1],)
+    return any(
+        bool(_tensors(each)) if isinstance(each, slice) else isinstance(each, torch.Tensor) and each.dtype in (torch.bool, torch.uint8)
+        for each in parts
+    )
