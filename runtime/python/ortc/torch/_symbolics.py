@@ -173,6 +173,16 @@ def _huber(g: Any, x: Any, y: Any, reduction: Any, delta: Any) -> Any:
     return _smooth(g, x, y, reduction, helper._get_const(delta, "f", "delta"), 1.0)
 
 
+def _softplus(g: Any, x: Any, beta: Any, threshold: Any) -> Any:
+    """torch.nn.functional.softplus: the input itself where it is beyond the threshold, which the float32 after 17 is anyway."""
+    from torch.onnx import symbolic_helper as helper
+
+    factor, most = helper._get_const(beta, "f", "beta"), helper._get_const(threshold, "f", "threshold")
+    scaled = g.op("Mul", x, _like(g, x, factor))
+    smooth = g.op("Mul", g.op("Softplus", scaled), _like(g, x, 1 / factor))
+    return smooth if most >= 17 else g.op("Where", g.op("Greater", scaled, _like(g, x, most)), x, smooth)
+
+
 def _triangle(make: Any) -> Any:
     """torch.tril_indices or torch.triu_indices: numbers of a graph of fixed shapes."""
 
@@ -212,6 +222,7 @@ def _rules() -> dict[str, Any]:
         "index_add": _index_add,
         "smooth_l1_loss": _smooth_l1,
         "huber_loss": _huber,
+        "softplus": _softplus,
         "tril_indices": _triangle(torch.tril_indices),
         "triu_indices": _triangle(torch.triu_indices),
         "layer_norm": _wide(symbolic_opset17.layer_norm),
