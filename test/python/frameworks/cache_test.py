@@ -8,19 +8,17 @@ from __future__ import annotations
 import copy
 import gc
 import os
-import pathlib
-import re
 import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 import warnings
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from modules import ConvNorm, Mlp, distance, total, use_own_cache
+from pages import run_page
 
 import ortc.torch
 
@@ -73,14 +71,7 @@ class TrainerTest(unittest.TestCase):
 
 class PageTest(unittest.TestCase):
     def test_blocks_run(self) -> None:
-        path = pathlib.Path(__file__).parents[3] / "docs/torch.md"
-        text = path.read_text()
-        names: dict[str, Any] = {}
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(os.environ["ORTC_CACHE_DIR"])
-        for block in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
-            self.assertEqual(block[1], "python", "a block that no test runs")
-            exec(compile("\n" * text[: block.start(2)].count("\n") + block[2], str(path), "exec"), names)
+        names = run_page("torch.md")
         self.assertLess(float(F.cross_entropy(names["model"](names["pixels"]), names["label"])), 1.0)
 
 

@@ -108,7 +108,8 @@ def train(
     trainer = lightning.Trainer(
         max_steps=STEPS, accelerator="cpu", devices=processes, strategy="ddp_fork" if processes > 1 else "auto",
         precision="64-true" if model.net.head.weight.dtype == torch.float64 else "32-true", use_distributed_sampler=False,
-        accumulate_grad_batches=2, gradient_clip_val=0.5, default_root_dir=folder, logger=False, enable_progress_bar=False, enable_model_summary=False,
+        accumulate_grad_batches=2, gradient_clip_val=0.5, default_root_dir=folder,
+        logger=False, enable_progress_bar=False, enable_model_summary=False,
         callbacks=[files, Record(compiled)],
     )
     with warnings.catch_warnings():
