@@ -238,5 +238,121 @@ class TorchTest(unittest.TestCase):
             ortc.compile(modules.Mlp(), inputs=(torch.ones(1, 6),))
 
 
+@unittest.skipUnless(is_there("jax", "jax2onnx", "optax"), "jax2onnx and optax are not installed")
+class JaxTest(unittest.TestCase):
+    """Against JAX's gradients and the optimizers of optax. (The first export of a process loads all that jax2onnx knows: ten seconds.)"""
+
+    def train(self, function: Any, parameters: Any, x: Any, optimizer: str, eager_optimizer: Any) -> None:
+        import jax
+        import optax
+
+        x = x.astype(np.float32) if x.dtype.kind == "f" else x.astype(np.int32)
+        y = np.full(jax.eval_shape(function, parameters, x).shape, 0.5, np.float32)
+        artifact = ortc.compile((function, parameters), inputs=(x,), loss="mse", optimizer=optimizer, target="native")
+        session = ortc.Session(artifact, threads=1)
+        step = jax.jit(jax.value_and_grad(lambda each: ((function(each, x) - y) ** 2).mean()))
+        eager, state = parameters, eager_optimizer.init(parameters)
+        for _ in range(8):
+            wanted, gradients = step(eager)
+            updates, state = eager_optimizer.update(gradients, state, eager)
+            eager = optax.apply_updates(eager, updates)
+            self.assertAlmostEqual(session.train_step(x, y), float(wanted), delta=TRAINED * max(1.0, float(wanted)))
+        same, trained = ortc.sources.update((function, parameters), session)
+        self.assertIs(same, function)
+        self.assertEqual(jax.tree.structure(trained), jax.tree.structure(parameters))
+        for mine, other in zip(jax.tree.leaves(trained), jax.tree.leaves(eager), strict=True):
+            self.assertLessEqual(distance(other, mine), TRAINED)
+        self.assertLessEqual(distance(function(trained, x), session.predict(x)["output"]), ROUNDING)
+
+    def draw(self, *shape: int) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.asarray(self.rng.normal(size=shape) / max(1, int(np.prod(shape[:-1]))) ** 0.5, jnp.float32)
+
+    def setUp(self) -> None:
+        self.rng = np.random.default_rng(0)
+
+    def test_training(self) -> None:
+        import jax
+        import jax.numpy as jnp
+        import optax
+
+        def convolve(p: Any, x: Any) -> Any:
+            windows = jax.lax.reduce_window
+            h = jax.lax.conv_general_dilated(x, p["conv"]["kernel"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+            h = jax.nn.relu(h + p["conv"]["bias"])
+            h = windows(h, -jnp.inf, jax.lax.max, (1, 3, 2, 1), (1, 2, 2, 1), "SAME")
+            h = windows(h, 0.0, jax.lax.add, (1, 2, 2, 1), (1, 1, 2, 1), "VALID")
+            return h.reshape(h.shape[0], -1) @ p["head"][0] + p["head"][1]
+
+        def attend(p: Any, x: Any) -> Any:
+            mean = x.mean(-1, keepdims=True)
+            h = (x - mean) / jnp.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-5) * p["scale"] + p["shift"]
+            q, k, v = jnp.split(h @ p["qkv"], 3, -1)
+            return x + jnp.exp(p["rate"]) * jax.nn.gelu(jax.nn.softmax(jnp.einsum("bqd,bkd->bqk", q, k) / 8**0.5) @ v) @ p["out"]
+
+        def recur(p: Any, x: Any) -> Any:
+            def step(h: Any, each: Any) -> Any:
+                h = jnp.tanh(each @ p[0] + h @ p[1])
+                return h, h
+
+            return jax.lax.scan(step, jnp.zeros((x.shape[0], 5)), jnp.swapaxes(x, 0, 1))[0] @ p[2]
+
+        draw, zeros, ones = self.draw, jnp.zeros, jnp.ones
+        self.train(
+            convolve,
+            {"conv": {"kernel": draw(3, 3, 1, 4), "bias": zeros(4)}, "head": (draw(3 * 2 * 4, 3), zeros(3))},
+            self.rng.normal(size=(4, 7, 8, 1)),
+            "sgd:lr=0.01,momentum=0.9",
+            optax.sgd(0.01, momentum=0.9),
+        )
+        self.train(
+            attend,
+            {"scale": ones(8), "shift": zeros(8), "qkv": draw(8, 24), "rate": zeros(()), "out": draw(8, 8)},
+            self.rng.normal(size=(4, 5, 8)),
+            "adamw:lr=1e-2,weight_decay=0.1",
+            optax.adamw(1e-2, weight_decay=0.1),
+        )
+        self.train(recur, [draw(3, 5), draw(5, 5), draw(5, 2)], self.rng.normal(size=(4, 7, 3)), "adam:lr=1e-2", optax.adam(1e-2))
+        self.train(
+            lambda p, tokens: p["table"][tokens].mean(1) @ p["head"],
+            {"table": draw(11, 6), "head": draw(6, 3)},
+            self.rng.integers(11, size=(4, 5)),
+            "adam:lr=1e-2",
+            optax.adam(1e-2),
+        )
+
+    def test_names_and_bindings(self) -> None:
+        def call(p: Any, x: Any, doubled: bool = False) -> Any:
+            y = x @ p["w"] * p["number"]
+            return {"y": y * 2 if doubled else y, "x": x + 1}
+
+        p = {"w": np.asarray(self.draw(3, 2)), "number": np.int32(2)}
+        x = np.ones((4, 3), np.float32)
+        bindings = {"many": {"batch": 4}, "one": {"batch": 1}}
+        artifact = ortc.compile((call, p), inputs={"x": x, "doubled": True}, loss_input="y", loss="mse", bindings=bindings, target="native")
+        session = ortc.Session(artifact, threads=1)
+        self.assertEqual(list(session.parameters), ["w"])
+        session.train_step(x=x, label=np.zeros((4, 2), np.float32))
+        _, trained = ortc.sources.update((call, p), session)
+        self.assertIsInstance(trained["w"], np.ndarray)
+        self.assertEqual(trained["number"], 2)
+        for rows in (4, 1):
+            got = session.predict(x=x[:rows])
+            self.assertEqual(sorted(got), ["output.x", "y"])
+            self.assertLessEqual(distance(call(trained, x[:rows], True)["y"], got["y"]), ROUNDING)
+
+    def test_what_is_refused(self) -> None:
+        import jax
+
+        p, x = {"w": self.draw(3, 2)}, np.ones((4, 3), np.float32)
+        for function, inputs, text in (
+            (lambda p, x: x @ p["w"], None, "needs examples of what it takes beside its parameters"),
+            (lambda p, x: jax.lax.linalg.qr(x @ p["w"])[0], (x,), "jax2onnx cannot export the function"),
+        ):
+            with self.assertRaisesRegex(ortc.CompileError, text):
+                ortc.compile((function, p), inputs=inputs)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ortc._errors import CompileError
-from ortc.sources import Export, Inputs, _graph, name_inputs, name_outputs, need
+from ortc.sources import Export, Inputs, _graph, _windows, name_inputs, name_outputs, need
 
 _OPSET = 21
 
@@ -45,11 +45,20 @@ def export(model: tuple[Callable[..., Any], Any], inputs: Inputs | None, batch: 
         values = {**given, **dict(zip(arrays, tensors, strict=True))}
         return function(tree_util.tree_unflatten(tree, leaves), *[values.pop(name) for name in list(values)[:positional]], **values)
 
-    return write(call, _leaves(parameters), arrays, batch, folder)
+    weights = _leaves(parameters)
+    trained = [name for name, leaf in weights.items() if np.dtype(leaf.dtype).kind == "f"]
+    return write(call, weights, trained, arrays, batch, folder)
 
 
-def write(call: Callable[..., Any], weights: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]], batch: int | None, folder: str) -> Export:
-    """`call`: from a list of weights and one of inputs to a result. Weights of floating point are trained."""
+def write(
+    call: Callable[[list[Any], list[Any]], Any],
+    weights: Mapping[str, Any],
+    trained: list[str],
+    inputs: Mapping[str, NDArray[Any]],
+    batch: int | None,
+    folder: str,
+) -> Export:
+    """`call`: from weights and inputs to a result. `trained`: names of weights."""
     jax2onnx = need("jax2onnx", "a function of JAX")
     onnx = need("onnx", "a function of JAX")
     import jax
@@ -72,8 +81,9 @@ def write(call: Callable[..., Any], weights: Mapping[str, Any], inputs: Mapping[
         )
     except Exception as error:
         raise CompileError(f"jax2onnx cannot export the function: {error}") from error
+    _windows.rewrite(proto)
     _graph.lift(proto, {name: np.asarray(leaf) for name, leaf in weights.items()})
-    _graph.set_trained(proto, [name for name, leaf in weights.items() if leaf.dtype.kind == "f"])
+    _graph.set_trained(proto, trained)
     path = os.path.join(folder, "model.onnx")
     onnx.save(proto, path)
     return Export(path, {} if batch is None else {"batch": batch})

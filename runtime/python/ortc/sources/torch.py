@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,41 +28,62 @@ def _tensors(model: Any) -> dict[str, Any]:
     return dict(model.named_parameters()) | dict(model.named_buffers())
 
 
+def _state(model: Any) -> dict[str, Any]:
+    """What calls may change."""
+    return {name: values for name, values in _tensors(model).items() if not values.requires_grad}
+
+
 def export(model: Any, inputs: Inputs | None, batch: int | None, folder: str) -> Export:
+    need("onnx", "a torch.nn.Module")
+    import torch
+
+    if inputs is None:
+        raise CompileError("a torch.nn.Module needs examples of what it takes: inputs=(x,), or a dict by name")
+    given, positional = name_inputs(model.forward, (), inputs)
+    tensors = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
+
+    def call(values: Mapping[str, Any]) -> Any:
+        rest = {**given, **values}
+        return model(*[rest.pop(name) for name in list(rest)[:positional]], **rest)
+
     trained = [name for name, each in model.named_parameters() if each.requires_grad]
-    return write(model, inputs, batch, folder, trained, {})
+    return write(model, call, tensors, batch, folder, {name: name for name in _tensors(model)}, trained)
 
 
-def write(model: Any, inputs: Inputs | None, batch: int | None, folder: str, trained: list[str], renamed: Mapping[str, str]) -> Export:
-    """`trained`: names of parameters. `renamed`: other names for the tensors of the file."""
-    onnx = need("onnx", "a torch.nn.Module")
+def write(
+    model: Any,
+    call: Callable[[Mapping[str, Any]], Any],
+    inputs: Mapping[str, Any],
+    batch: int | None,
+    folder: str,
+    places: Mapping[str, str],
+    trained: list[str],
+) -> Export:
+    """`call`: calls the model with tensors by name. `places`: names in the file of the model's tensors; `trained`: such names."""
+    import onnx
     import torch
 
     from ortc.torch import _symbolics
     from ortc.torch._layout import Layout
 
-    if inputs is None:
-        raise CompileError("a torch.nn.Module needs examples of what it takes: inputs=(x,), or a dict by name")
     layout = Layout(model)
     if refusal := layout.refusal():
         raise CompileError(refusal)
-    given, positional = name_inputs(model.forward, (), inputs)
-    flat = _make_flat(model, given, positional, [*model.parameters(), *map(layout.get, layout.statistics)], batch is None)
-    tensors = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
-    examples = tuple(value.detach().clone() for value in tensors.values())
+    flat = _make_flat(model, call, list(inputs), [*model.parameters(), *map(layout.get, layout.statistics)], batch is None)
+    examples = tuple(value.detach().clone() for value in inputs.values())
     path = os.path.join(folder, "model.onnx")
     with _undisturbed(model), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outputs = name_outputs(_look(flat, examples), tensors)
+        outputs = name_outputs(_look(flat, examples), inputs)
         _symbolics.register()
         try:
             torch.onnx.export(
                 flat,
                 examples,
                 path,
-                input_names=list(tensors),
+                input_names=list(inputs),
                 output_names=outputs,
-                dynamic_axes={} if batch is None else {name: {0: "batch"} for name in tensors},
+                dynamic_axes={} if batch is None else {name: {0: "batch"} for name in inputs},
                 training=torch.onnx.TrainingMode.PRESERVE,
                 do_constant_folding=False,
                 opset_version=_symbolics.OPSET,
@@ -75,20 +96,21 @@ def write(model: Any, inputs: Inputs | None, batch: int | None, folder: str, tra
         finally:
             _symbolics.unregister()
     proto = onnx.load(path, load_external_data=False)
-    buffers = {_PREFIX + name: buffer for name, buffer in model.named_buffers()}
+    state = {_PREFIX + name: values for name, values in _state(model).items()}
     for each in proto.graph.initializer:  # the exporter has called the module, too, and has written what that left
-        if each.name in buffers:
-            each.CopyFrom(onnx.numpy_helper.from_array(buffers[each.name].numpy(force=True), each.name))
-    places = {_PREFIX + name: renamed.get(name, name) for name in _tensors(model)}
-    _graph.rename(proto.graph, places)
-    _graph.set_trained(proto, [renamed.get(name, name) for name in trained])
+        if each.name in state:
+            each.CopyFrom(onnx.numpy_helper.from_array(state[each.name].numpy(force=True), each.name))
+    _graph.rename(proto.graph, {_PREFIX + name: place for name, place in places.items()})
+    _graph.set_trained(proto, trained)
     onnx.save(proto, path)
     flags = {"batch_norm": "as-exported:unbiased=1"} if layout.norms else {}
     return Export(path, {} if batch is None else {"batch": batch}, flags)
 
 
-def _make_flat(model: Any, given: Mapping[str, Any], positional: int, trained: list[Any], has_sizes: bool) -> Any:
-    """The module as a function from tensors to tensors; other values are what they are in the examples."""
+def _make_flat(
+    model: Any, call: Callable[[Mapping[str, Any]], Any], names: list[str], trained: list[Any], has_sizes: bool
+) -> Any:
+    """The module as a function from tensors to tensors."""
     import torch
     import torch.utils._pytree as pytree
 
@@ -101,10 +123,8 @@ def _make_flat(model: Any, given: Mapping[str, Any], positional: int, trained: l
             self.paths: list[Any] = []
 
         def forward(self, *tensors: Any) -> tuple[Any, ...]:
-            rest = iter(tensors)
-            values = {name: next(rest) if isinstance(value, torch.Tensor) else value for name, value in given.items()}
             with Tracing([*tensors, *trained], has_sizes):
-                result = self.m(*[values.pop(name) for name in list(values)[:positional]], **values)
+                result = call(dict(zip(names, tensors, strict=True)))
             leaves = [(path, leaf) for path, leaf in pytree.tree_flatten_with_path(result)[0] if isinstance(leaf, torch.Tensor)]
             self.paths = [[getattr(key, "key", getattr(key, "idx", getattr(key, "name", ""))) for key in path] for path, _ in leaves]
             return tuple(leaf for _, leaf in leaves)
@@ -114,17 +134,17 @@ def _make_flat(model: Any, given: Mapping[str, Any], positional: int, trained: l
 
 @contextmanager
 def _undisturbed(model: Any) -> Iterator[None]:
-    """Calls within change neither buffers nor random numbers."""
+    """Calls within leave buffers and random numbers as they were."""
     import torch
 
-    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    kept = {name: values.clone() for name, values in _state(model).items()}
     with torch.random.fork_rng(devices=[]):
         try:
             yield
         finally:
             with torch.no_grad():
-                for name, buffer in model.named_buffers():
-                    buffer.copy_(kept[name])
+                for name, values in _state(model).items():
+                    values.copy_(kept[name])
 
 
 def _look(flat: Any, examples: tuple[Any, ...]) -> list[Any]:
