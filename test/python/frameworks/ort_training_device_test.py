@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import ort_training_reference
 from numpy.typing import NDArray
 
 import ortc
@@ -70,6 +72,37 @@ class Reference:
             self.moments[name] = m, v
             rate_now = rate * np.sqrt(1 - 0.999**self.count) / (1 - 0.9**self.count)
             self.weights[name] -= rate_now * m / (np.sqrt(v) + 1e-6)
+
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+
+@unittest.skipIf(onnx is None or torch is None, "the packages onnx and PyTorch are not there")
+class ReferenceTest(unittest.TestCase):
+    """The same script over ONNX Runtime Training 1.19.2, whose numbers are in a file."""
+
+    def compare(self, wanted: Any, got: Any, where: str) -> None:
+        if isinstance(wanted, dict):
+            self.assertEqual(wanted.keys(), got.keys(), where)
+            for key, each in wanted.items():
+                self.compare(each, got[key], f"{where}.{key}")
+        elif isinstance(wanted, float) or (isinstance(wanted, list) and isinstance(wanted[0], float)):
+            self.assertEqual(np.shape(wanted), np.shape(got), where)
+            difference = np.abs(np.asarray(wanted) - np.asarray(got)).max() / np.abs(wanted).max()
+            self.assertLess(difference, 1e-12 if where.startswith("all.rates") else TWENTY_STEPS, where)
+        elif isinstance(wanted, list) and isinstance(wanted[0], list):
+            self.assertEqual(len(wanted), len(got), where)
+            for i, each in enumerate(wanted):
+                self.compare(each, got[i], f"{where}.{i}")
+        else:
+            self.assertEqual(wanted, got, where)
+
+    def test_one_script(self) -> None:
+        wanted = json.loads(Path(__file__).with_name("ort_training_reference.json").read_text())
+        self.compare(wanted, ort_training_reference.run("ortc.compat.ort_training"), "all")
 
 
 @unittest.skipIf(onnx is None, "the package onnx is not there")
@@ -247,7 +280,7 @@ class DeviceTest(unittest.TestCase):
         """Before the first step, and after it."""
         self.generate(["2.bias", "2.weight"], ["0.bias"], shapes={"batch": BATCH})
         state, module, _ = self.load()
-        self.assertEqual([name for name, _ in state.parameters], [name for name in self.initializers() if name != "0.weight"])
+        self.assertEqual([name for name, _ in state.parameters], ["0.bias", "2.bias", "2.weight"])
         self.assertEqual((module.get_parameters_size(), module.get_parameters_size(False), len(state.parameters)), (650, 714, 3))
         for _ in range(2):
             state.parameters["2.bias"] = np.arange(10, dtype=np.float32)
@@ -257,6 +290,9 @@ class DeviceTest(unittest.TestCase):
             module.copy_buffer_to_parameters(buffer * 2)
             self.assertEqual(state.parameters["2.bias"].data.tolist(), list(range(0, 20, 2)))
             whole = module.get_contiguous_parameters()
+            order = [each.name for each in onnx.load(str(DIGITS)).graph.initializer if each.name != "0.weight"]
+            wanted = np.concatenate([state.parameters[name].data.ravel() for name in order])
+            self.assertTrue(np.array_equal(whole, wanted))
             module.copy_buffer_to_parameters(whole, trainable_only=False)
             with self.assertRaisesRegex(ortc.ArgumentError, "frozen"):
                 module.copy_buffer_to_parameters(whole + 1, trainable_only=False)
@@ -267,9 +303,6 @@ class DeviceTest(unittest.TestCase):
             module(*self.batch(0))
         with self.assertRaisesRegex(KeyError, "there is no parameter"):
             state.parameters["3.bias"]
-
-    def initializers(self) -> list[str]:
-        return [each.name for each in onnx.load(str(DIGITS)).graph.initializer]
 
     def test_export(self) -> None:
         """What is left computes the same, with the weights of now; of two outputs one can be asked for."""

@@ -53,10 +53,10 @@ THERE = {
     "TrainStepInfo": "optimizer_config, all_finite=True, fetches=None, optimization_step=0, step=0",
     "ORTTrainerOptions": "options=None",
     "optim.SGDConfig": "params=(), lr=0.001",
-    "optim.AdamConfig": "params=(), lr=0.001, alpha=0.9, beta=0.999, lambda_coef=0.0, epsilon=1e-08, do_bias_correction=True, "
-    "weight_decay_mode=BEFORE_WEIGHT_UPDATE",
+    "optim.AdamConfig": "params=(), lr=0.001, alpha=0.9, beta=0.999, lambda_coef=0.0, epsilon=1e-08, max_norm_clip=1.0, "
+    "do_bias_correction=True, weight_decay_mode=BEFORE_WEIGHT_UPDATE",
     "optim.LambConfig": "params=(), lr=0.001, alpha=0.9, beta=0.999, lambda_coef=0.0, ratio_min=-inf, ratio_max=inf, epsilon=1e-06, "
-    "do_bias_correction=True",
+    "max_norm_clip=1.0, do_bias_correction=False",
     "optim.ConstantWarmupLRScheduler": "total_steps, warmup=0.002",
     "optim.CosineWarmupLRScheduler": "total_steps, cycles=0.5, warmup=0.002",
     "optim.LinearWarmupLRScheduler": "total_steps, warmup=0.002",

@@ -188,7 +188,8 @@ def reference_lamb(model: nn.Module, t: int, lr: float, config: optim.LambConfig
         m, v = state.get(name, (torch.zeros_like(g), torch.zeros_like(g)))
         m, v = s["alpha"] * m + (1 - s["alpha"]) * g, s["beta"] * v + (1 - s["beta"]) * g * g
         state[name] = m, v
-        d = m / (1 - s["alpha"] ** t) / ((v / (1 - s["beta"] ** t)).sqrt() + s["epsilon"]) + s["lambda_coef"] * w
+        first, second = (1 - s["alpha"] ** t, 1 - s["beta"] ** t) if s["do_bias_correction"] else (1.0, 1.0)
+        d = m / first / ((v / second).sqrt() + s["epsilon"]) + s["lambda_coef"] * w
         ratio = float(w.norm() / d.norm()) if w.norm() > 0 and d.norm() > 0 else 1.0
         each.data.copy_(w - lr * min(max(ratio, s["ratio_min"]), s["ratio_max"]) * d)
 
@@ -226,10 +227,11 @@ class TrainerTest(unittest.TestCase):
             if step % every:
                 continue
             norm = math.sqrt(sum(float(each.grad.double().square().sum()) for each in plain.parameters()))
-            if clip and norm > 1:
-                clipped += 1
-                for each in plain.parameters():
-                    each.grad /= norm
+            for name, each in plain.named_parameters():
+                most = config.settings(name)["max_norm_clip"] if clip else math.inf
+                if norm > most:
+                    clipped += 1
+                    each.grad *= most / norm
             rate = config.lr if scheduler is None else config.lr * max(0.0, 1 - updates / scheduler.total_steps)
             updates += 1
             reference(plain, updates, rate, config, state)
@@ -241,7 +243,8 @@ class TrainerTest(unittest.TestCase):
         return trainer
 
     def test_adam(self) -> None:
-        self.train(optim.AdamConfig(lr=0.01), reference_adam, clip=True)
+        groups = [{"params": ["first.bias"], "max_norm_clip": 0.5}]
+        self.train(optim.AdamConfig(groups, lr=0.01), reference_adam, clip=True)
 
     def test_adam_with_groups(self) -> None:
         mode = optim.AdamConfig.DecayMode.AFTER_WEIGHT_UPDATE
@@ -254,6 +257,7 @@ class TrainerTest(unittest.TestCase):
 
     def test_lamb(self) -> None:
         self.train(optim.LambConfig(lr=0.01, lambda_coef=0.01, ratio_max=2.0), reference_lamb, clip=True)
+        self.train(optim.LambConfig(lr=0.01, do_bias_correction=True), reference_lamb, clip=False)
 
     def test_sgd(self) -> None:
         self.train(optim.SGDConfig(lr=0.05), reference_sgd, clip=False)

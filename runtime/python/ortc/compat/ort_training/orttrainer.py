@@ -21,8 +21,6 @@ from ortc.compat.ort_training.optim.fused_adam import AdamWMode, FusedAdam
 from ortc.compat.ort_training.orttrainer_options import ORTTrainerOptions
 from ortc.torch import compile_
 
-_MOST_NORM = 1.0
-"""Of all gradients together, with grad_norm_clip."""
 _MODES = {
     AdamConfig.DecayMode.BEFORE_WEIGHT_UPDATE: AdamWMode.ADAMW_TORCH,
     AdamConfig.DecayMode.AFTER_WEIGHT_UPDATE: AdamWMode.ADAMW_TRANSFORMERS,
@@ -230,14 +228,19 @@ class ORTTrainer:
 
     def _update(self, rate: float) -> None:
         if self.options.utils.grad_norm_clip and not isinstance(self.optim_config, SGDConfig):
-            gradients = [each.grad for each in self._model.parameters() if each.grad is not None]
-            norm = float(torch.nn.utils.get_total_norm(gradients))
-            if norm > _MOST_NORM:
-                torch._foreach_mul_(gradients, _MOST_NORM / norm)
+            self._clip()
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         self._optimizer.step()
         self._optimizer.zero_grad()
+
+    def _clip(self) -> None:
+        """By the norm of all gradients, to the bound of each group."""
+        groups = [[each.grad for each in group["params"] if each.grad is not None] for group in self._optimizer.param_groups]
+        norm = float(torch.nn.utils.get_total_norm([each for gradients in groups for each in gradients]))
+        for group, gradients in zip(self._optimizer.param_groups, groups, strict=True):
+            if norm > group["max_norm_clip"] and gradients:
+                torch._foreach_mul_(gradients, group["max_norm_clip"] / norm)
 
     # ---- State.
 

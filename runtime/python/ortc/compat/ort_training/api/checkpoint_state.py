@@ -52,7 +52,7 @@ class Parameter:
 
 
 class Parameters:
-    """By name, in the order of the graph's initializers."""
+    """By name, in the order of names."""
 
     def __init__(self, state: CheckpointState) -> None:
         self._state = state
@@ -69,13 +69,13 @@ class Parameters:
         return name in self._state._tensors
 
     def __iter__(self) -> Iterator[tuple[str, Parameter]]:
-        return ((name, self[name]) for name in self._state._tensors)
+        return ((name, self[name]) for name in sorted(self._state._tensors))
 
     def __len__(self) -> int:
         return len(self._state._tensors)
 
     def __repr__(self) -> str:
-        return repr(list(self._state._tensors))
+        return repr(sorted(self._state._tensors))
 
 
 class Properties:

@@ -47,7 +47,7 @@ class SGDConfig(_OptimizerConfig):
 
 
 class AdamConfig(_OptimizerConfig):
-    """Adam with a weight decay of its own."""
+    """Adam with a weight decay of its own. Gradients are scaled where the norm of all is above `max_norm_clip`."""
 
     class DecayMode(IntEnum):
         BEFORE_WEIGHT_UPDATE = 0
@@ -63,6 +63,7 @@ class AdamConfig(_OptimizerConfig):
         beta: float = 0.999,
         lambda_coef: float = 0.0,
         epsilon: float = 1e-8,
+        max_norm_clip: float = 1.0,
         do_bias_correction: bool = True,
         weight_decay_mode: DecayMode = DecayMode.BEFORE_WEIGHT_UPDATE,
     ) -> None:
@@ -72,6 +73,7 @@ class AdamConfig(_OptimizerConfig):
             "beta": beta,
             "lambda_coef": lambda_coef,
             "epsilon": epsilon,
+            "max_norm_clip": max_norm_clip,
             "do_bias_correction": do_bias_correction,
             "weight_decay_mode": AdamConfig.DecayMode(weight_decay_mode),
         }
@@ -82,7 +84,7 @@ class AdamConfig(_OptimizerConfig):
 
 
 class LambConfig(_OptimizerConfig):
-    """LAMB: Adam's direction, as long as the parameter itself."""
+    """LAMB: Adam's direction, as long as the parameter itself. Gradients are scaled as for AdamConfig."""
 
     def __init__(
         self,
@@ -94,7 +96,8 @@ class LambConfig(_OptimizerConfig):
         ratio_min: float = float("-inf"),
         ratio_max: float = float("inf"),
         epsilon: float = 1e-6,
-        do_bias_correction: bool = True,
+        max_norm_clip: float = 1.0,
+        do_bias_correction: bool = False,
     ) -> None:
         defaults = {
             "lr": lr,
@@ -104,6 +107,7 @@ class LambConfig(_OptimizerConfig):
             "ratio_min": ratio_min,
             "ratio_max": ratio_max,
             "epsilon": epsilon,
+            "max_norm_clip": max_norm_clip,
             "do_bias_correction": do_bias_correction,
         }
         super().__init__("LambOptimizer", params, defaults)
