@@ -202,6 +202,11 @@ class DeviceTest(unittest.TestCase):
             module(*self.batch(1))
         module.lazy_reset_grad()
         module(*self.batch(1))
+        with self.assertRaises(ortc.RangeError):
+            module(self.batch(1)[0], np.full(BATCH, 10))
+        with self.assertRaisesRegex(ortc.StateError, "there are no gradients"):
+            optimizer.step()
+        module(*self.batch(1))
         with self.assertRaisesRegex(ortc.StateError, "another Module"):
             api.Module(self.folder / "training_model.onnx", module._state)
         state = api.CheckpointState.load_checkpoint(self.folder / "checkpoint")

@@ -86,6 +86,7 @@ class Module:
             note("in training mode, outputs beside the loss are those of evaluation: no dropout, and running statistics")
             session.eval_step(*inputs)
             rest = tuple(session.outputs[name] for name in self._state._outputs)
+        self._gradients = "none"
         loss = session.gradients_step(*inputs)
         for name, values in (before or {}).items():
             session.gradients[name] = session.gradients[name] + values
