@@ -203,7 +203,8 @@ class OptimTest(unittest.TestCase):
 
     def test_layouts(self) -> None:
         base = torch.randn(4, 6, 5, 3).contiguous(memory_format=torch.channels_last)
-        for gradient in (torch.randn(4, 6, 5, 3), torch.ones(1).expand(4, 6, 5, 3), torch._neg_view(torch.randn(4, 6, 5, 3))):
+        gradients = torch.randn(4, 6, 5, 3), torch.ones(1).expand(4, 6, 5, 3), torch._neg_view(base.clone())
+        for gradient in gradients:
             mine, theirs = nn.Parameter(base.clone()), nn.Parameter(base.clone())
             mine.grad, theirs.grad = gradient, gradient.clone()
             ours, own = ortc.torch.optim.AdamW([mine], lr=0.1), torch.optim.AdamW([theirs], lr=0.1)
