@@ -88,7 +88,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=3.0, help="of each kind of memory")
     parser.add_argument("--rounds", type=int, default=6, help="turns into which the seconds are cut")
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
-    parser.add_argument("--models", type=pathlib.Path, default=BUILD / "train-step/models", help="as benchmarks/train-step/export.py makes them")
+    parser.add_argument("--models", type=pathlib.Path, default=BUILD / "train-step/models", help="as ../train-step/export.py makes them")
     parser.add_argument("--ortc", type=pathlib.Path, default=BUILD / "bin/ortc")
     parser.add_argument("--artifacts", type=pathlib.Path, help="where artifacts are kept; default: nowhere")
     args = parser.parse_args()

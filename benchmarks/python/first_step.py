@@ -11,9 +11,9 @@ PyTorch's libraries in before. The three take turns:
     eager  the module as it is
     cold   ortc.torch.compile_(module), nothing in the cache: goes on eagerly while a child process compiles
     warm   the same with the cache that cold has left
-Prints a markdown table of medians over the rounds, in ms: the first and the second step, the steps before the first compiled one, which
-one that was, seconds from the first step until then, and the steps from then on. With --check, exit status 1 where the first step of cold takes more than
-MOST_OF_EAGER times that of eager, or the first step of warm is not compiled.
+Prints a markdown table of medians over the rounds, in ms: the first and the second step, the steps from the third to the first compiled
+one, which one that was, seconds from the first step until then, and the steps behind it. With --check, exit status 1 where the first
+step of cold takes more than MOST_OF_EAGER times that of eager, or the first step of warm is not compiled.
 """
 
 import argparse
@@ -122,7 +122,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--limit", type=float, default=600, help="seconds in which a step must be compiled")
-    parser.add_argument("--models", type=pathlib.Path, default=BUILD / "train-step/models", help="as benchmarks/train-step/export.py makes them")
+    parser.add_argument("--models", type=pathlib.Path, default=BUILD / "train-step/models", help="as ../train-step/export.py makes them")
     parser.add_argument("--ortc", type=pathlib.Path, default=BUILD / "bin/ortc")
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()

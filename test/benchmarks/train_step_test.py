@@ -77,6 +77,25 @@ class TableTest(unittest.TestCase):
         lines = [line("ortc", 2.0, losses=wrong), line("tuned", 1.5, losses=wrong), line("eager", 8.0), line("ort", 6.0)]
         self.assertEqual([each.get("wrong") for each in table.judge(lines)], [True, True, None, None])
 
+    def test_steps_from_python_have_ratios_of_their_own_and_no_voice(self):
+        eager = [line("eager", 9.0, "contiguous"), line("eager", 6.0, "channels_last")]
+        lines = [line("ortc", 2.0), line("ortc-torch", 4.0), line("ortc-trainer", 2.5), *eager, line("compile", 5.0)]
+        # They do not compete with ortc: the fastest other system is torch.compile.
+        self.assertEqual(row(lines)[7], "2.50")
+        rows = [line.split(" | ")[:5] for line in table.markdown(MACHINE, lines).split("\n\n")[2].splitlines()]
+        self.assertEqual(rows[0][2:], ["eager / ortc.torch", "torch.compile / ortc.torch", "ortc / ortc.torch.Trainer"])
+        self.assertEqual(rows[2], ["| lenet", "1", "1.50", "1.25", "0.800"])
+        self.assertEqual(rows[3], ["| geometric mean", "1", "1.50", "1.25", "0.800"])
+        # All of ortc are one opinion about the losses, not three.
+        wrong = [2.5] * 5
+        lines = [line(system, 2.0, losses=wrong) for system in ("ortc", "ortc-torch", "ortc-trainer")]
+        judged = table.judge([*lines, line("eager", 8.0), line("ort", 6.0)])
+        self.assertEqual([each.get("wrong") for each in judged], [True, True, True, None, None])
+
+    def test_steps_from_python_alone_are_judged_by_pytorch(self):
+        judged = table.judge([line("ortc-torch", 2.0, losses=[2.5] * 5), line("eager", 8.0)])
+        self.assertEqual([each.get("wrong") for each in judged], [True, None])
+
     def test_every_row_has_date_and_commit_and_marks_what_was_not_in_turns(self):
         first = {"taken": "2026-01-02T03:04:05", "commit": "abc"}
         again = {"taken": "2026-01-03T03:04:05", "commit": "def"}
