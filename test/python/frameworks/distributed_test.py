@@ -5,16 +5,12 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
 import unittest
 from typing import Any
 
 import torch
 from distributed_worker import STEPS
+from launch import run_workers
 from modules import distance, use_own_cache
 
 FAR = 1e-5
@@ -25,23 +21,12 @@ def setUpModule() -> None:
     use_own_cache()
 
 
-def run_workers(script: str, *arguments: str) -> None:
-    """Two processes, as torchrun starts them; fails with what they say."""
-    folder = pathlib.Path(__file__).parent
-    command = [sys.executable, "-B", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(folder / script), *arguments]
-    done = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
-    if done.returncode:
-        raise AssertionError(done.stdout + done.stderr)
-
-
 class DistributedTest(unittest.TestCase):
     """Compiled modules over DistributedDataParallel are eager ones over it."""
 
     @classmethod
     def setUpClass(cls) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            run_workers("distributed_worker.py", folder)
-            cls.ranks: list[dict[str, Any]] = [torch.load(f"{folder}/{rank}.pt") for rank in range(2)]
+        cls.ranks: list[dict[str, Any]] = run_workers("distributed_worker.py", 2)
 
     def agree(self, case: str, calls: int = STEPS, far: float = FAR) -> None:
         """Ranks have parameters of the same bits, and are not far from eager ones, running statistics included."""
