@@ -56,7 +56,7 @@ def _describe_inputs(model: Any, inputs: Inputs | None, batch: int | None) -> tu
         shapes = [tuple(batch if i == 0 else size for i, size in enumerate(each.shape)) for each in declared]
         if any(size is None for shape in shapes for size in shape):
             raise CompileError('sizes of inputs are not known: inputs=(x,), or shapes={"batch": 64}')
-        arrays = {each.name: np.zeros(shape, each.dtype) for each, shape in zip(declared, shapes, strict=True)}
+        arrays = {each.name: np.zeros([size or 0 for size in shape], each.dtype) for each, shape in zip(declared, shapes, strict=True)}
     else:
         values = inputs if isinstance(inputs, Mapping) else dict(zip(known, inputs, strict=True))
         arrays = {name: np.asarray(values[name]) for name in known}

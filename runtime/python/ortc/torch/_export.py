@@ -162,8 +162,8 @@ class _Replaced:
         self._exchange()
 
 
-def _export(request: Request, inputs: list[str], path: Path) -> tuple[tuple[torch.Tensor, ...], dict[str, Any]]:
-    """Writes the ONNX file; `inputs`: weights that are inputs of it. What the module gives, and what is known of it."""
+def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
+    """Writes the ONNX file; `inputs`: weights that are inputs of it. What is known of it."""
     flat = _Flat(request, inputs)
     layout = Layout(request.module)
     tensors = [leaf for leaf in request.leaves if isinstance(leaf, torch.Tensor)]
@@ -200,7 +200,7 @@ def _export(request: Request, inputs: list[str], path: Path) -> tuple[tuple[torc
             raise CompileError(f"an output is a {type(leaf).__qualname__}, neither a tensor nor a plain value")
     wanted = {name: layout.get(name) for name in request.trained if name not in inputs}
     wanted |= {f"input.{i}": each for i, each in enumerate(given) if each.requires_grad}
-    return results, {
+    return {
         "digest": request.digest,
         "reached": _reached(results, wanted),
         "takes_tensors": len(tensors) == len(request.leaves),
@@ -230,7 +230,7 @@ def _compile(request: Request, folder: Path) -> None:
     inputs = list(request.frozen)
     first: dict[str, Any] = {}  # before weights became inputs: outputs depend on what they depend on
     while True:
-        results, meta = _export(request, inputs, folder / "model.onnx")
+        meta = _export(request, inputs, folder / "model.onnx")
         first = first or {key: meta[key] for key in ("differentiable", "reached")}
         meta.update(first)
         sources = meta["differentiable"] if request.cotangents is None else request.cotangents
@@ -268,41 +268,47 @@ def _compile(request: Request, folder: Path) -> None:
         (folder / name).unlink()
     (folder / "meta.json").write_text(json.dumps(meta))
     if not request.fused:
-        _verify(request, folder, results)
+        _verify(request, folder)
 
 
 _FAR, _FAR_NARROW = 1e-2, 1e-1
 """Of the size of a tensor: what sums of another order, and what bfloat16's 8 bits in each operator, are far from reaching."""
 _SMALL, _SMALL_NARROW = 1e-3, 1e-1
-"""Of the largest gradient of a module: others are compared as if they were no smaller. That of a bias in front of a normalisation
-is zero in theory, and rounding in practice."""
+"""Gradients that are so much smaller than others may be rounding alone: those of biases before a batch normalisation, and
+of attention's keys, are zero but for that."""
+_CHANGE = 0.05
+"""Steps are compared with numbers that are so much others than those that they were traced with."""
 
 
-def _verify(request: Request, folder: Path, results: tuple[torch.Tensor, ...]) -> None:
-    """Compares the compiled step with the module itself, on the arguments of the call: whatever a graph cannot say, and
-    whatever an exporter says wrongly, is other numbers. Random modules give others in any case."""
+def _verify(request: Request, folder: Path) -> None:
+    """Compares the compiled step with the module itself, near the arguments of the call: whatever a graph cannot say, and
+    whatever an exporter says wrongly, or has taken for constant, is other numbers. Random modules give others in any case."""
     from ortc.torch._step import Step
 
     step = Step(folder, request.digest, request.module, request.threads)
     entry = step.program.steps()["default"]["forward" if request.has_grad else "predict"]
     outputs = {name: (dtype, shape) for name, dtype, shape in entry[1]}
-    for i, each in enumerate(results):
+    for i, (dtype, shape) in enumerate(zip(step.dtypes, step.shapes, strict=True)):
         got = outputs[f"output.{i}"]
-        if got != (str(each.dtype).removeprefix("torch."), tuple(each.shape)):
-            raise CompileError(f"the export gives output {i} as {got[0]}{list(got[1])}, PyTorch as {each.dtype}{list(each.shape)}")
+        if got != (str(dtype).removeprefix("torch."), shape):
+            raise CompileError(f"the export gives output {i} as {got[0]}{list(got[1])}, PyTorch as {dtype}{list(shape)}")
     if step.is_random:
         return
     far_away = _FAR if request.autocast is None else _FAR_NARROW
     layout = Layout(request.module)
-    tensors = [leaf for leaf in request.leaves if isinstance(leaf, torch.Tensor)]
-    inputs = tuple((layout.get(name) if number is None else tensors[number]).contiguous() for number, name in step.sources)
-    trained = tuple(layout.get(name) for name in step.trained)
+    leaves = [_changed(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in request.leaves]
+    trained = tuple(_changed(layout.get(name)) for name in step.trained)
+    args, kwargs = pytree.tree_unflatten(leaves, request.spec)
+    with torch.set_grad_enabled(request.has_grad), _Replaced(request.module, dict(zip(step.trained, trained, strict=True))):
+        results = tuple(each for each in pytree.tree_leaves(request.forward(*args, **kwargs)) if isinstance(each, torch.Tensor))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    inputs = tuple((layout.get(name) if number is None else tensors[number]).detach().contiguous() for number, name in step.sources)
     statistics = tuple(layout.get(name) for name in step.statistics)
     lease = step.lease()
     with torch.no_grad():
         got_outputs = step.forward(lease, inputs, trained + statistics, 0)
-    for i, (wanted, mine) in enumerate(zip(results, got_outputs, strict=True)):
-        _compare(f"output {i}", wanted, mine, far_away)
+    for i, (wanted, got_output) in enumerate(zip(results, got_outputs, strict=True)):
+        _compare(f"output {i}", wanted, got_output, far_away)
     if not request.has_grad:
         return
     torch.manual_seed(0)
@@ -311,15 +317,30 @@ def _verify(request: Request, folder: Path, results: tuple[torch.Tensor, ...]) -
     assert lease.frame is not None
     kept, reread = (tuple(values[i] for i in which) for values, which in ((inputs, step.kept), (got_outputs, step.reread)))
     buffer = step.backward(lease.frame, cotangents, kept, trained + statistics, reread, tuple(given))
+    numbers = [number for number in (step.sources[i][0] for i in step.gradient_inputs) if number is not None]
     wanted_gradients = torch.autograd.grad(
-        [results[i] for i in step.cotangents], trained, [cotangents[i] for i in step.cotangents], allow_unused=True
+        [results[i] for i in step.cotangents],
+        [*trained, *(tensors[number] for number in numbers)],
+        [cotangents[i] for i in step.cotangents],
+        allow_unused=True,
     )
-    largest = max((float(each.abs().max()) for each in wanted_gradients if each is not None and each.numel()), default=0.0)
+    largest = max((float(each.abs().mean()) for each in wanted_gradients if each is not None and each.numel()), default=0.0)
     least = max(1e-6, largest * (_SMALL if request.autocast is None else _SMALL_NARROW))
-    gradients = step.gradients(buffer, step.plan((True,) * len(results)))
-    for name, *both in zip(step.trained, wanted_gradients, gradients, strict=True):
-        wanted, mine = (torch.zeros_like(layout.get(name)) if each is None else each for each in both)
-        _compare(f"the gradient of {name}", wanted, mine, far_away, least)
+    names = [*(f"the gradient of {name}" for name in step.trained), *(f"the gradient of input {number}" for number in numbers)]
+    gradients = [*step.gradients(buffer, step.plan((True,) * len(results))), *given]
+    for name, gradient, mine in zip(names, wanted_gradients, gradients, strict=True):
+        some = gradient if mine is None else mine
+        if some is not None:
+            zeros = torch.zeros_like(some)
+            _compare(name, zeros if gradient is None else gradient, zeros if mine is None else mine, far_away, least)
+
+
+def _changed(tensor: torch.Tensor) -> torch.Tensor:
+    """Another tensor with numbers that are somewhat others."""
+    other = tensor.detach().clone()
+    if other.is_floating_point():
+        other.mul_(1 + _CHANGE * torch.randn_like(other))
+    return other.requires_grad_(tensor.requires_grad)
 
 
 def _compare(what: str, wanted: torch.Tensor, got: torch.Tensor, far_away: float, least: float = 1e-6) -> None:

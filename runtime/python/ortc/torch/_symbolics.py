@@ -58,13 +58,13 @@ def _cumsum(g: Any, x: Any, dim: Any, dtype: Any = None) -> Any:
 def _detach(g: Any, x: Any) -> Any:
     """torch.detach: numbers without their gradient, of operators that have none.
 
-    A number of 2**24 or more is whole, and Floor gives it as it is; of others Floor leaves nothing out that is 2**-80 or more.
+    A number of 2**24 or more is whole, and Floor gives it as it is; of others it leaves out what is below 2**-100.
     """
     from torch.onnx import symbolic_helper as helper
 
     if not helper._is_fp(x):
         return x
-    fine = g.op("Mul", g.op("Floor", g.op("Mul", x, _like(g, x, 2.0**80))), _like(g, x, 2.0**-80))
+    fine = g.op("Mul", g.op("Floor", g.op("Mul", x, _like(g, x, 2.0**100))), _like(g, x, 2.0**-100))
     return g.op("Where", g.op("GreaterOrEqual", g.op("Abs", x), _like(g, x, 2.0**24)), g.op("Floor", x), fine)
 
 
@@ -183,6 +183,70 @@ def _softplus(g: Any, x: Any, beta: Any, threshold: Any) -> Any:
     return smooth if most >= 17 else g.op("Where", g.op("Greater", scaled, _like(g, x, most)), x, smooth)
 
 
+def _rms_norm(g: Any, x: Any, shape: Any, weight: Any = None, eps: Any = None) -> Any:
+    """torch.nn.functional.rms_norm."""
+    from torch.onnx import symbolic_helper as helper
+
+    axes = list(range(-len(helper._get_const(shape, "is", "normalized_shape")), 0))
+    least = torch.finfo(torch.float32).eps if eps is None or helper._is_none(eps) else helper._get_const(eps, "f", "eps")
+    mean = g.op("ReduceMean", g.op("Mul", x, x), _constant(g, axes), keepdims_i=1)
+    x = g.op("Div", x, g.op("Sqrt", g.op("Add", mean, _constant(g, float(least)))))
+    return x if weight is None or helper._is_none(weight) else g.op("Mul", x, weight)
+
+
+def _take_along_dim(g: Any, x: Any, index: Any, dim: Any = None) -> Any:
+    """torch.take_along_dim."""
+    from torch.onnx import symbolic_helper as helper
+
+    if dim is None or helper._is_none(dim):
+        return g.op("GatherElements", g.op("Reshape", x, _constant(g, [-1])), g.op("Reshape", index, _constant(g, [-1])), axis_i=0)
+    axis, sizes, places = helper._get_const(dim, "i", "dim"), helper._get_tensor_sizes(x), helper._get_tensor_sizes(index)
+    wide = [max(a, b) for a, b in zip(sizes, places, strict=True)]
+
+    def expand(value: Any, own: list[int]) -> Any:
+        wanted = list(wide)
+        wanted[axis] = own[axis]
+        return value if wanted == own else g.op("Expand", value, _constant(g, wanted))
+
+    return g.op("GatherElements", expand(x, sizes), expand(index, places), axis_i=axis)
+
+
+def _cross_entropy(g: Any, x: Any, target: Any, weight: Any, reduction: Any, ignored: Any, smoothing: Any) -> Any:
+    """torch.nn.functional.cross_entropy, with targets that are probabilities, and smoothed ones."""
+    from torch.onnx import symbolic_helper as helper
+
+    constant = functools.partial(_constant, g)
+    sizes, share = helper._get_tensor_sizes(x), float(helper._get_const(smoothing, "f", "label_smoothing"))
+    kind, skip = helper._get_const(reduction, "i", "reduction"), helper._get_const(ignored, "i", "ignore_index")
+    axis = 1 if len(sizes) > 1 else 0
+    weights = [] if helper._is_none(weight) else [weight]
+    soft = helper._is_fp(target)
+    if not soft and not share:
+        name = ("none", "mean", "sum")[kind]
+        return g.op("SoftmaxCrossEntropyLoss", x, target, *weights, reduction_s=name, ignore_index_i=skip)
+    logs = g.op("LogSoftmax", x, axis_i=axis)
+    if weights:
+        logs = g.op("Mul", logs, g.op("Reshape", weight, constant([-1, *[1] * (len(sizes) - axis - 1)])))
+    spread = g.op("Mul", g.op("ReduceSum", logs, constant([axis]), keepdims_i=0), constant(-share / sizes[axis]))
+    if soft:
+        loss = g.op("Neg", g.op("ReduceSum", g.op("Mul", logs, target), constant([axis]), keepdims_i=0))
+        count = constant(float(sizes[0] * torch.Size(sizes[2:]).numel() if axis else 1))
+        loss = g.op("Add", g.op("Mul", loss, constant(1.0 - share)), spread)
+    else:
+        counts = g.op("Not", g.op("Equal", target, constant(skip)))
+        place = g.op("Where", counts, target, constant(0))
+        hit = g.op("GatherElements", logs, g.op("Unsqueeze", place, constant([axis])), axis_i=axis)
+        loss = g.op("Neg", g.op("Squeeze", hit, constant([axis])))
+        loss = g.op("Add", g.op("Mul", loss, constant(1.0 - share)), spread)
+        loss = g.op("Where", counts, loss, constant(0.0))
+        each = g.op("Gather", weight, place) if weights else constant(1.0)
+        count = g.op("ReduceSum", g.op("Where", counts, each, constant(0.0)), keepdims_i=0)
+    if kind == 0:
+        return loss
+    total = g.op("ReduceSum", loss, keepdims_i=0)
+    return g.op("Div", total, count) if kind == 1 else total
+
+
 def _triangle(make: Any) -> Any:
     """torch.tril_indices or torch.triu_indices: numbers of a graph of fixed shapes."""
 
@@ -220,6 +284,9 @@ def _rules() -> dict[str, Any]:
         "cumsum": _cumsum,
         "scaled_dot_product_attention": _attention,
         "index_add": _index_add,
+        "rms_norm": _wide(_rms_norm),
+        "take_along_dim": _take_along_dim,
+        "cross_entropy_loss": _cross_entropy,
         "smooth_l1_loss": _smooth_l1,
         "huber_loss": _huber,
         "softplus": _softplus,

@@ -14,10 +14,6 @@ import torch.utils._pytree as pytree
 
 from ortc._errors import CompileError
 
-_SIZES = {
-    *(getattr(torch.Tensor, name) for name in ("size", "numel", "nelement", "__len__", "dim", "stride")),
-    *(torch.numel, torch.Tensor.shape.__get__),  # type: ignore[attr-defined]
-}
 _TAKES = {
     *(getattr(torch.Tensor, name) for name in ("__bool__", "__int__", "__float__", "__index__", "item", "tolist")),
     *(getattr(torch.Tensor, name) for name in ("numpy", "nonzero", "unique", "__contains__", "__array__")),
@@ -43,14 +39,25 @@ def _memory(tensor: torch.Tensor) -> Any:
     return tensor.untyped_storage()
 
 
-def _untraced(function: Any, args: Any, kwargs: Any) -> Any:
+def _untraced(function: Any) -> Any:
     """What the tracer does not see is a number of its graph."""
-    state = torch._C._get_tracing_state()
-    torch._C._set_tracing_state(None)
-    try:
-        return function(*args, **kwargs)
-    finally:
-        torch._C._set_tracing_state(state)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        state = torch._C._get_tracing_state()
+        torch._C._set_tracing_state(None)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            torch._C._set_tracing_state(state)
+
+    return call
+
+
+_SIZES = {
+    "shape": property(_untraced(torch.Tensor.shape.__get__)),  # type: ignore[attr-defined]
+    **{name: _untraced(getattr(torch.Tensor, name)) for name in ("size", "numel", "nelement", "stride")},
+}
+"""Of every tensor, within functions of PyTorch too."""
 
 
 class Tracing(torch.overrides.TorchFunctionMode):
@@ -63,7 +70,7 @@ class Tracing(torch.overrides.TorchFunctionMode):
     def __init__(self, varying: Iterable[torch.Tensor], has_sizes: bool = True) -> None:
         """`varying`: tensors that are others in another step; `has_sizes`: their shapes are not."""
         super().__init__()
-        self.has_sizes = has_sizes
+        self.replaced = _SIZES if has_sizes else {}
         self.varying: dict[int, Any] = {}
         """Memory whose numbers change from step to step, kept alive so that no other has its address."""
         self._mark(varying)
@@ -72,10 +79,14 @@ class Tracing(torch.overrides.TorchFunctionMode):
         # Libraries take the way of a compilation: they do not look at numbers there, and sizes are numbers.
         self.asked = torch.compiler.is_compiling, torch.jit.is_tracing
         torch.compiler.is_compiling, torch.jit.is_tracing = lambda: True, lambda: False
+        for name, value in self.replaced.items():
+            setattr(torch.Tensor, name, value)
         return super().__enter__()
 
     def __exit__(self, *arguments: Any) -> None:
         torch.compiler.is_compiling, torch.jit.is_tracing = self.asked
+        for name in self.replaced:
+            delattr(torch.Tensor, name)  # those of its base again
         super().__exit__(*arguments)
 
     def _mark(self, tensors: Iterable[torch.Tensor]) -> None:
@@ -86,12 +97,10 @@ class Tracing(torch.overrides.TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self.has_sizes and function in _SIZES:
-            return _untraced(function, args, kwargs)
         name = getattr(function, "__name__", str(function))
         if function in _HOOKS:
             raise CompileError("the module registers hooks of tensors in forward")
-        if function is _DATA:
+        if function == _DATA:
             function = torch.detach
         given = _tensors((args, kwargs))
         varies = self._varies(given)
@@ -118,7 +127,7 @@ def _cut(tensor: torch.Tensor) -> torch.Tensor:
 
 def _takes_by_index(function: Any, args: Any) -> bool:
     """Whether a slice, or a mask that makes a shape, is of numbers in tensors."""
-    if function is not torch.Tensor.__getitem__:
+    if function != torch.Tensor.__getitem__:
         return False
     parts = args[1] if isinstance(args[1], tuple) else (args[1],)
     return any(
