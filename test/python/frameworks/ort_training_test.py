@@ -441,6 +441,15 @@ class FusedAdamTest(unittest.TestCase):
         self.assertTrue(torch.equal(other.first.weight, model.first.weight))
         optimizer.zero_grad(set_to_none=False)
         self.assertIsNone(model.first.weight.grad)  # set_grad_none
+        twin_model, twin = copy.deepcopy((model, optimizer))
+        self.assertEqual(step(twin_model, twin), step(model, optimizer))
+        self.assertTrue(torch.equal(twin_model.first.weight, model.first.weight))
+        more = nn.Parameter(torch.ones(2))
+        optimizer.add_param_group({"params": [more]})
+        more.grad = torch.ones(2)
+        step_without_closure = optimizer.step()
+        self.assertIsNone(step_without_closure)
+        self.assertLess(float(more.detach().max()), 1)
 
     def test_fp16_optimizer(self) -> None:
         adam = torch.optim.Adam(modules.Mlp().parameters())

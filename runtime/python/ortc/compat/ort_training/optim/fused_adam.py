@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any
 
 import torch
-from torch.optim.adam import adam
+from torch.optim import Adam
 
 from ortc._errors import ArgumentError
 
@@ -25,19 +25,10 @@ class AdamWMode(IntEnum):
     """As torch.optim.AdamW."""
 
 
-def _update(
-    parameters: list[torch.Tensor],
-    gradients: list[torch.Tensor],
-    averages: list[torch.Tensor],
-    squares: list[torch.Tensor],
-    steps: list[torch.Tensor],
-    **settings: float,
-) -> None:
-    """Adam of PyTorch's kind in one call; steps count it."""
-    adam(parameters, gradients, averages, squares, [], steps, fused=True, amsgrad=False, maximize=False, **settings)
-
-
 class FusedAdam(torch.optim.Optimizer):
+    """Groups and state are those of torch.optim.Adam, and its step does the work; a group counts its steps, whatever had a
+    gradient in them."""
+
     def __init__(
         self,
         params: Any,
@@ -54,6 +45,11 @@ class FusedAdam(torch.optim.Optimizer):
         )
         self._adam_w_mode = AdamWMode(adam_w_mode)
         self._set_grad_none = set_grad_none
+        self._inner: Adam | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = {"_adam_w_mode": self._adam_w_mode, "_set_grad_none": self._set_grad_none, "_inner": None}
+        return {**super().__getstate__(), **own}
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         super().zero_grad(set_to_none=self._set_grad_none or set_to_none)
@@ -65,43 +61,52 @@ class FusedAdam(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            group["step"] = group.get("step", 0) + 1
-            parameters = [each for each in group["params"] if each.grad is not None]
-            if parameters:
-                self._step_group(group, parameters)
+            self._count(group)
+        self._decay(AdamWMode.ADAMW_TORCH)
+        settings = [self._settings(group) for group in self.param_groups]
+        if self._inner is None or len(self._inner.param_groups) != len(settings):
+            self._inner = Adam([dict(each) for each in settings], fused=True)
+        for group, each in zip(self._inner.param_groups, settings, strict=True):
+            group.update(each)
+        self._inner.state = self.state
+        self._inner.step()
+        self._decay(AdamWMode.ADAMW_TRANSFORMERS)
         return loss
 
-    def _step_group(self, group: dict[str, Any], parameters: list[torch.Tensor]) -> None:
-        steps = []
-        for each in parameters:
+    def _count(self, group: dict[str, Any]) -> None:
+        """Lets the parameters that have a gradient be as old as the group."""
+        before = group.get("step", 0)
+        group["step"] = before + 1
+        for each in group["params"]:
+            if each.grad is None:
+                continue
             if each.grad.is_sparse:
                 raise ArgumentError("FusedAdam takes no sparse gradients; torch.optim.SparseAdam does")
             state = self.state[each]
             if not state:
-                state["step"] = torch.zeros(())
+                state["step"] = torch.zeros((), dtype=torch.float32)
                 state["exp_avg"] = torch.zeros_like(each)
                 state["exp_avg_sq"] = torch.zeros_like(each)
-            steps.append(state["step"].fill_(group["step"] - 1))  # one count for the group, as there
-        mode, lr, eps, decay = self._adam_w_mode, group["lr"], group["eps"], group["weight_decay"]
+            state["step"].fill_(before)
+
+    def _settings(self, group: dict[str, Any]) -> dict[str, Any]:
+        """For the step of torch.optim.Adam, which divides the averages by what their bias leaves of them: rate and epsilon take
+        back what a mode does not have of that."""
         beta1, beta2 = group["betas"]
-        # The call divides the averages by these; rate and epsilon take back what a mode does not have.
         first, second = 1 - beta1 ** group["step"], math.sqrt(1 - beta2 ** group["step"])
-        if mode == AdamWMode.ADAMW_TRANSFORMERS or not group["bias_correction"]:
+        lr, eps = group["lr"], group["eps"]
+        if self._adam_w_mode == AdamWMode.ADAMW_TRANSFORMERS or not group["bias_correction"]:
             eps = eps / second
-        rate = lr if group["bias_correction"] else lr * first / second
-        if decay and mode == AdamWMode.ADAMW_TORCH:
-            torch._foreach_mul_(parameters, 1 - lr * decay)
-        _update(
-            parameters,
-            [each.grad for each in parameters],
-            [self.state[each]["exp_avg"] for each in parameters],
-            [self.state[each]["exp_avg_sq"] for each in parameters],
-            steps,
-            lr=rate,
-            beta1=beta1,
-            beta2=beta2,
-            eps=eps,
-            weight_decay=decay if mode == AdamWMode.ADAM_L2_REGULARIZATION else 0.0,
-        )
-        if decay and mode == AdamWMode.ADAMW_TRANSFORMERS:
-            torch._foreach_mul_(parameters, 1 - lr * decay)
+        if not group["bias_correction"]:
+            lr = lr * first / second
+        decay = group["weight_decay"] if self._adam_w_mode == AdamWMode.ADAM_L2_REGULARIZATION else 0.0
+        return {"params": group["params"], "lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": decay}
+
+    def _decay(self, mode: AdamWMode) -> None:
+        """Of a mode that has it here."""
+        if self._adam_w_mode != mode:
+            return
+        for group in self.param_groups:
+            parameters = [each for each in group["params"] if each.grad is not None]
+            if group["weight_decay"] and parameters:
+                torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
