@@ -114,7 +114,7 @@ class DeviceTest(unittest.TestCase):
         self.pixels, self.label = digits(8 * BATCH)
 
     def generate(self, trained: list[str] = NAMES, frozen: list[str] | None = None, **options: Any) -> None:
-        defaults = {"loss": artifacts.LossType.CrossEntropyLoss, "optimizer": artifacts.OptimType.AdamW}
+        defaults = {"loss": artifacts.LossType.CrossEntropyLoss, "optimizer": artifacts.OptimType.AdamW, "target": "native"}
         artifacts.generate_artifacts(str(DIGITS), trained, frozen, artifact_directory=self.folder, **(defaults | options))
 
     def load(self, checkpoint: str = "checkpoint") -> tuple[api.CheckpointState, api.Module, api.Optimizer]:
