@@ -11,9 +11,9 @@
 
 namespace ortc::python {
 
-/// Programs for prediction (`--loss none`) of elementwise graphs. Each binding has vectors of one length, a piece, which
-/// are powers of two; the graph has vectors, scalars, and outputs `VECTOR.new`, which are written over the vectors. A tensor is updated in the largest pieces that fit, and what is less than the
-/// smallest piece in a copy.
+/// Programs for prediction (`--loss none`) of elementwise graphs. Each binding has vectors of one length, a piece; they
+/// are powers of two. The graph has vectors, scalars, and outputs `VECTOR.new`, which are written over the vectors. A
+/// tensor is updated in the largest pieces that fit, and what is less than the smallest piece in a copy.
 ///
 /// The pieces of all tensors are one list, of which every thread takes a part: what an element becomes does not depend
 /// on the piece that it is in, so results have the same bits for every number of threads.
@@ -78,8 +78,8 @@ private:
   std::mutex mutex; ///< of the numbers and the workers
 };
 
-/// Adds one to tensors of one float32 on the processor, and gives what they are then. Raises ShapeError, and changes none,
-/// where one is something else.
+/// Adds one to tensors of one float32 on the processor, and gives what they are then. Raises ShapeError, and changes
+/// none, where one is something else.
 std::vector<float> advance(nanobind::list counters);
 
 } // namespace ortc::python

@@ -141,16 +141,19 @@ class AccelerateTest(unittest.TestCase):
         self.assertEqual(*({name: value.shape for name, value in each.items()} for each in saved))
 
     def test_mixed_precision(self) -> None:
-        """Runs as PyTorch does it, and compiled again without it."""
+        """Compiled with it, no farther from float32 than twice PyTorch's, and without it."""
         runs = [Run(compiled, mixed_precision="bf16") for compiled in (False, True)]
         wanted, got = (each.train() for each in runs)
-        self.assertTrue(torch.equal(got, wanted))
+        plain = Run(False, mixed_precision="bf16")  # accelerate has one precision in a process
+        plain.model = plain.accelerator.unwrap_model(plain.model, keep_fp32_wrapper=False)
+        exact = plain.train()
+        self.assertLessEqual(distance(got, exact), 2 * distance(wanted, exact))
         report = ortc.torch.report(runs[1].net)
-        self.assertEqual((report.compiled, dict(report.eager)), (0, {"autocast": STEPS}))
+        self.assertEqual((report.compiled, dict(report.eager)), (STEPS, {}))
         plain = runs[1].accelerator.unwrap_model(runs[1].model, keep_fp32_wrapper=False)
         self.assertIs(plain, runs[1].net)
         plain(torch.randn(8, 6)).sum().backward()
-        self.assertEqual(ortc.torch.report(plain).compiled, 1)
+        self.assertEqual(ortc.torch.report(plain).compiled, STEPS + 1)
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ class DynamoTest(unittest.TestCase):
                 return model(torch.randn(5, 4))
 
         self.check(Net(), run, steps=6, fallback="eager")
-        self.assertEqual(self.reports(), [(0, {"gradients are disabled": 2}), (2, {})])
+        self.assertEqual(self.reports(), [(0, {"gradients are disabled in training mode": 2}), (2, {})])
         self.check(Net().eval(), lambda model, step: model(torch.randn(5, 4)))
 
     def test_what_changes_its_inputs_is_left(self) -> None:

@@ -92,8 +92,7 @@ if lightning is not None:
         def on_train_end(self, trainer: Any, model: Any) -> None:
             if self.compiled is not None:
                 report = ortc.torch.report(self.compiled)
-                assert report.compiled == len(self.losses) and report.artifacts == 1, str(report)
-                assert set(report.eager) == {"gradients are disabled"}, str(report)  # validation
+                assert report.compiled > len(self.losses) and report.artifacts == 2 and not report.eager, str(report)  # validation, too
             path = f"{trainer.default_root_dir}/{trainer.global_rank}.pt"
             torch.save((torch.tensor(self.losses, dtype=torch.float64), model.net.state_dict()), path)
 

@@ -291,6 +291,7 @@ class OptimTest(unittest.TestCase):
     def test_artifacts(self) -> None:
         params, theirs = parameters(), parameters()
         train(torch.optim.Adam(theirs), theirs, 2)
+        _update.open_update.cache_clear()
         train(ortc.torch.optim.Adam(params), params, 1)  # compiles, or has been
         _update.open_update.cache_clear()
         with unittest.mock.patch.object(_update, "run_compiler", side_effect=AssertionError("compiled again")):

@@ -132,8 +132,8 @@ class TrainerTest(unittest.TestCase):
                 states.append(model.state_dict())
                 curves.append(lm.losses(trainer))
                 report = ortc.torch.report(model)
-                self.assertEqual(report.compiled, 24 if start else 48, str(report))
-                self.assertEqual(list(report.eager), ["gradients are disabled"], str(report))  # evaluations
+                self.assertGreater(report.compiled, 24 if start else 48, str(report))
+                self.assertFalse(report.eager, str(report))  # evaluations are compiled, too
             for key, value in states[0].items():
                 self.assertTrue(torch.equal(value, states[1][key]), key)
                 self.assertTrue(torch.equal(value, states[2][key]), key)
@@ -151,15 +151,22 @@ class TrainerTest(unittest.TestCase):
     def test_what_runs_eagerly(self) -> None:
         """Other numbers than PyTorch's would be wrong: these calls are its own."""
         rows = lm.stories()
-        for arguments, reason in (
-            (dict(gradient_checkpointing=True), "a module within the module has hooks"),
-            (dict(bf16=True), "autocast"),
-        ):
-            wanted = lm.train(lm.gpt2(dropout=0.1), rows, max_steps=2, **arguments)
-            model = lm.gpt2(dropout=0.1)
-            ortc.torch.compile_(model, wait=True)
-            self.assertTrue(torch.equal(lm.train(model, rows, max_steps=2, **arguments), wanted), reason)
-            self.assertEqual(dict(ortc.torch.report(model).eager), {reason: 8})
+        arguments = dict(gradient_checkpointing=True, max_steps=2)
+        wanted = lm.train(lm.gpt2(dropout=0.1), rows, **arguments)
+        model = lm.gpt2(dropout=0.1)
+        ortc.torch.compile_(model, wait=True)
+        self.assertTrue(torch.equal(lm.train(model, rows, **arguments), wanted))
+        self.assertEqual(dict(ortc.torch.report(model).eager), {"a module within the module has hooks": 8})
+
+    def test_bfloat16(self) -> None:
+        """No farther from float32 than twice what PyTorch's autocast is."""
+        rows = lm.stories()
+        exact, wanted = (lm.train(lm.gpt2(), rows, max_steps=3, bf16=narrow) for narrow in (False, True))
+        model = lm.gpt2()
+        ortc.torch.compile_(model, wait=True, fallback="error")
+        got = lm.train(model, rows, max_steps=3, bf16=True)
+        self.assertLessEqual(distance(got, exact), 2 * distance(wanted, exact))
+        self.assertGreater(distance(got, exact), 0)
 
 
 if __name__ == "__main__":

@@ -249,7 +249,8 @@ def _compile(request: Request, folder: Path) -> None:
         else:
             flags = ["--loss", "none"]
         arguments = [
-            *("train", str(folder / "model.onnx"), "--output", str(folder / "artifact"), "--quiet", "--target", "native"),
+            *("train", str(folder / "model.onnx"), "--output", str(folder / "artifact"), "--quiet"),
+            *(() if "--target" in request.flags else ("--target", "native")),
             *("--max-workers", str(request.threads), *flags, *request.flags),
         ]
         try:

@@ -11,9 +11,9 @@ from enum import IntEnum
 from typing import Any
 
 import torch
-from torch.optim import Adam
 
 from ortc._errors import ArgumentError
+from ortc.torch.optim import Adam
 
 
 class AdamWMode(IntEnum):
