@@ -97,6 +97,11 @@ def electra():
 
 
 @model
+def electra_tokens():
+    return hf.ElectraForTokenClassification, hf.ElectraConfig(**TEXT, embedding_size=16), {**padded(), "labels": torch.randint(2, (ROWS, LENGTH))}
+
+
+@model
 def deberta_v2():
     config = hf.DebertaV2Config(**TEXT, relative_attention=True, position_buckets=8, max_relative_positions=16, norm_rel_ebd="layer_norm",
                                 share_att_key=True, pos_att_type=["p2c", "c2p"], position_biased_input=False)
@@ -199,7 +204,10 @@ def bloom():
 
 @model
 def mixtral():
-    return hf.MixtralForCausalLM, hf.MixtralConfig(**TEXT, num_key_value_heads=2, num_local_experts=4), causal()
+    """The other ways to run experts look at numbers, or have gradients of their own."""
+    config = hf.MixtralConfig(**TEXT, num_key_value_heads=2, num_local_experts=4)
+    config._experts_implementation = "batched_mm"
+    return hf.MixtralForCausalLM, config, causal()
 
 
 @model
@@ -263,9 +271,9 @@ def resnet():
 
 @model
 def mobilevit():
-    config = hf.MobileViTConfig(num_labels=5, image_size=64, hidden_sizes=[16, 24, 32], neck_hidden_sizes=[8, 8, 12, 16, 16, 16, 32],
-                                num_attention_heads=4)
-    return hf.MobileViTForImageClassification, config, pictures(64)
+    config = hf.MobileViTConfig(num_labels=5, image_size=96, hidden_sizes=[16, 24, 32], neck_hidden_sizes=[8, 8, 12, 16, 16, 16, 32],
+                                num_attention_heads=4, initializer_range=0.2)
+    return hf.MobileViTForImageClassification, config, pictures(96)
 
 
 @model
@@ -275,12 +283,19 @@ def segformer():
     return hf.SegformerForSemanticSegmentation, config, {**pictures(), "labels": torch.randint(5, (ROWS, 32, 32))}
 
 
+def wav2vec2_config():
+    return hf.Wav2Vec2Config(**{**TEXT, "vocab_size": 12}, conv_dim=[16, 16], conv_kernel=[10, 3], conv_stride=[5, 2], num_feat_extract_layers=2,
+                             num_conv_pos_embeddings=4, num_conv_pos_embedding_groups=2, apply_spec_augment=False, ctc_zero_infinity=True)
+
+
 @model
 def wav2vec2():
-    config = hf.Wav2Vec2Config(**{**TEXT, "vocab_size": 12}, conv_dim=[16, 16], conv_kernel=[10, 3], conv_stride=[5, 2], num_feat_extract_layers=2,
-                               num_conv_pos_embeddings=4, num_conv_pos_embedding_groups=2, feat_proj_dropout=0.0, apply_spec_augment=False,
-                               ctc_zero_infinity=True)
-    return hf.Wav2Vec2ForCTC, config, {"input_values": torch.randn(ROWS, 400), "labels": torch.randint(3, 12, (ROWS, 6))}
+    return hf.Wav2Vec2ForCTC, wav2vec2_config(), {"input_values": torch.randn(ROWS, 400), "labels": torch.randint(3, 12, (ROWS, 6))}
+
+
+@model
+def wav2vec2_classes():
+    return hf.Wav2Vec2ForSequenceClassification, wav2vec2_config(), {"input_values": torch.randn(ROWS, 400), "labels": torch.randint(2, (ROWS,))}
 
 
 @model
