@@ -98,7 +98,8 @@ def electra():
 
 @model
 def electra_tokens():
-    return hf.ElectraForTokenClassification, hf.ElectraConfig(**TEXT, embedding_size=16), {**padded(), "labels": torch.randint(2, (ROWS, LENGTH))}
+    config = hf.ElectraConfig(**TEXT, embedding_size=16)
+    return hf.ElectraForTokenClassification, config, {**padded(), "labels": torch.randint(2, (ROWS, LENGTH))}
 
 
 @model
@@ -226,8 +227,8 @@ def t5():
 
 @model
 def bart():
-    config = hf.BartConfig(vocab_size=WORDS, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
-                           encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=40)
+    config = hf.BartConfig(vocab_size=WORDS, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+                           decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=40)
     return hf.BartForConditionalGeneration, config, {**padded(), "labels": tokens(length=8)}
 
 
@@ -284,8 +285,9 @@ def segformer():
 
 
 def wav2vec2_config():
-    return hf.Wav2Vec2Config(**{**TEXT, "vocab_size": 12}, conv_dim=[16, 16], conv_kernel=[10, 3], conv_stride=[5, 2], num_feat_extract_layers=2,
-                             num_conv_pos_embeddings=4, num_conv_pos_embedding_groups=2, apply_spec_augment=False, ctc_zero_infinity=True)
+    return hf.Wav2Vec2Config(**{**TEXT, "vocab_size": 12}, conv_dim=[16, 16], conv_kernel=[10, 3], conv_stride=[5, 2],
+                             num_feat_extract_layers=2, num_conv_pos_embeddings=4, num_conv_pos_embedding_groups=2,
+                             apply_spec_augment=False, ctc_zero_infinity=True)
 
 
 @model
@@ -295,7 +297,8 @@ def wav2vec2():
 
 @model
 def wav2vec2_classes():
-    return hf.Wav2Vec2ForSequenceClassification, wav2vec2_config(), {"input_values": torch.randn(ROWS, 400), "labels": torch.randint(2, (ROWS,))}
+    batch = {"input_values": torch.randn(ROWS, 400), "labels": torch.randint(2, (ROWS,))}
+    return hf.Wav2Vec2ForSequenceClassification, wav2vec2_config(), batch
 
 
 @model
@@ -327,7 +330,7 @@ def widen(value):
 
 
 def train(module, batch, steps=STEPS):
-    """Losses, outputs and gradients of some steps, by name."""
+    """Outputs and gradients of some steps, by name."""
     optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
     seen = {}
     for step in range(steps):
@@ -392,7 +395,8 @@ def judge(name):
         largest, far = measure(train(double, pytree.tree_map(widen, batch)), train(module, batch), got)
         right = "no" if far else f"yes ({largest:.0e})"
         reason = f"{len(far)} numbers: {far[0]}" if far else ""
-    return f"| {kind.__name__} | {'yes' if reached > 0 else 'no'} | {'yes' if reached > 1 else 'no'} | {right} | {reason.replace('|', '/')[:200]} |"
+    stages = " | ".join("yes" if reached > each else "no" for each in range(2))
+    return f"| {kind.__name__} | {stages} | {right} | {reason.replace('|', '/')[:200]} |"
 
 
 def main():

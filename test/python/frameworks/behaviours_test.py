@@ -251,10 +251,12 @@ class InputsTest(Case):
 
     def test_integers(self) -> None:
         number = torch.randint(5, (3,))
-        self.agree(Of(lambda m, x, n, is_on: m.first(x) * n[:, None] + is_on.float()[:, None], first=linear()), torch.randn(3, 6), number, number > 2)
+        module = Of(lambda m, x, n, is_on: m.first(x) * n[:, None] + is_on.float()[:, None], first=linear())
+        self.agree(module, torch.randn(3, 6), number, number > 2)
 
     def test_gradients(self) -> None:
-        self.agree(Of(lambda m, x, y: {"sum": m.first(x) * y, "other": y.exp()}, first=linear()), torch.randn(3, 6), y=torch.randn(3, 6), given=True)
+        module = Of(lambda m, x, y: {"sum": m.first(x) * y, "other": y.exp()}, first=linear())
+        self.agree(module, torch.randn(3, 6), y=torch.randn(3, 6), given=True)
 
     def test_numbers_are_no_compilations(self) -> None:
         module = Of(lambda m, x, rate: m.first(x) * rate, first=linear())
@@ -442,7 +444,16 @@ class RefusedTest(Case):
         self.refuse(Of(lambda m, x: torch.masked_select(m.first(x), x > 0), first=linear()), "numbers of a tensor", x)
 
     def test_control_flow_on_parameters(self) -> None:
-        self.refuse(Of(lambda m, x: m.first(x) if m.first.bias[0] > 0 else x + m.first.bias, first=linear()), "numbers of a tensor", torch.randn(3, 6))
+        module = Of(lambda m, x: m.first(x) if m.first.bias[0] > 0 else x + m.first.bias, first=linear())
+        self.refuse(module, "numbers of a tensor", torch.randn(3, 6))
+
+    def test_what_the_tracer_loses(self) -> None:
+        """It is a constant of the graph, which the comparison finds since it is made with other numbers."""
+
+        def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+            return m.first(x) + torch.from_dlpack(torch.utils.dlpack.to_dlpack(m.first(x).detach()))
+
+        self.refuse(Of(forward, first=linear()), "other numbers than the module: output 0", torch.randn(3, 6))
 
     def test_complex(self) -> None:
         self.refuse(Of(lambda m, x: m.first(x.real), first=linear()), "complex64", torch.randn(3, 6, dtype=torch.complex64))
