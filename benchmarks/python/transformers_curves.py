@@ -41,7 +41,7 @@ def main():
         print(f"{make.__name__}: loss {wanted[0]:.4f} to {wanted[-10:].mean():.4f}, limit {most:.1e}; {ortc.torch.report(model)}")
         for name, run in runs.items():
             apart = (run - wanted).abs()
-            print(f"  {name:20} first {apart[0]:.1e}, first tenth {apart[: steps // 10].max():.1e}, largest {apart.max():.1e}")
+            print(f"  {name:20} first {apart[0]:.1e}, first tenth {apart[: max(1, steps // 10)].max():.1e}, largest {apart.max():.1e}")
         failed |= distance(wanted, runs["ortc"]) > most
     return int(failed)
 
