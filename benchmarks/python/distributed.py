@@ -5,9 +5,10 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
     distributed.py [bert-mini resnet8-cifar] [--rounds 10] [--views] [--check]
 
-In the environment of PyTorch, with the package `ortc`. Prints a markdown table: milliseconds of a step (forward, backward, AdamW) of one process while the
-other waits, of two that know nothing of each other, and of two with DDP; and the share of twice the samples per second of one that two
-reach. Of every column the fastest of all rounds. What two apart lose is the machine's.
+In the environment of PyTorch, with the package `ortc`. Prints a markdown table: milliseconds of a step (forward, backward, AdamW) of
+one process while the other waits, of two that know nothing of each other, and of two with DDP; and the share of twice the samples per
+second of one that two reach. Of every column the fastest of all rounds. What two apart lose is the machine's.
+The last share is that of processor time, waiting left out: it holds on a machine that others use, too.
 
 With --check nothing is timed: after 50 steps on smaller batches, both ranks must have the same bits, and those of one process that goes
 through both halves and adds up. Halving gradients is exact, so no tolerance is needed. Exit status 1 where a bit differs.
@@ -52,17 +53,17 @@ class Loop:
 
 
 def time_steps(loop, steps, takes_part):
-    """Milliseconds of a step, of the slower process."""
+    """Milliseconds of a step, of the slower process, and those of its processor."""
     import torch
     import torch.distributed as dist
 
     dist.barrier()
-    begin = time.perf_counter()
+    begin, used = time.perf_counter(), time.process_time()
     for _ in range(steps if takes_part else 0):
         loop.step()
-    taken = torch.tensor((time.perf_counter() - begin) / steps * 1e3)
+    taken = torch.tensor([time.perf_counter() - begin, time.process_time() - used]) / steps * 1e3
     dist.all_reduce(taken, dist.ReduceOp.MAX)
-    return float(taken)
+    return taken.tolist()
 
 
 def measure(name, rounds, views):
@@ -81,7 +82,7 @@ def measure(name, rounds, views):
         loops[system, "ddp"] = Loop(wrapped, batches, case.loss)
         for way in ("one", "ddp"):
             time_steps(loops[system, way], 3, True)  # compiles, builds buckets anew
-    once = max(time_steps(loops[system, "one"], 3, True) for system in SYSTEMS)
+    once = max(time_steps(loops[system, "one"], 3, True)[0] for system in SYSTEMS)
     steps = max(1, round(400 / once))
     times = {key: [] for key in loops}
     for _ in range(rounds):
@@ -89,8 +90,11 @@ def measure(name, rounds, views):
             times[system, way].append(time_steps(loops[system, way], steps, way != "one" or rank == 0))
     if rank == 0:
         for system in SYSTEMS:
-            one, apart, ddp = (min(times[system, way]) for way in ("one", "apart", "ddp"))
-            print(f"| {name} | {system} | {one:.1f} | {apart:.1f} | {ddp:.1f} | {one / apart:.3f} | {one / ddp:.3f} |", flush=True)
+            (one, apart, ddp), (one_used, _, ddp_used) = (
+                [min(each[kind] for each in times[system, way]) for way in ("one", "apart", "ddp")] for kind in range(2)
+            )
+            shares = f"{one / apart:.3f} | {one / ddp:.3f} | {one_used / ddp_used:.3f}"
+            print(f"| {name} | {system} | {one:.1f} | {apart:.1f} | {ddp:.1f} | {shares} |", flush=True)
     return True
 
 
@@ -135,7 +139,8 @@ def check(name):
         wanted = torch.cat([each.detach().flatten() for each in alone.module.parameters()])
         apart, away = (int((both[0] != other).sum()) for other in (both[1], wanted))
         moved = float((wanted - torch.cat([each.detach().flatten() for each in module.parameters()])).abs().max())
-        print(f"{name}, {system}: of {wanted.numel()} parameters, moved by up to {moved:.3g}, {apart} differ between ranks and {away} from one process", flush=True)
+        differ = f"{apart} differ between ranks and {away} from one process"
+        print(f"{name}, {system}: of {wanted.numel()} parameters, moved by up to {moved:.3g}, {differ}", flush=True)
         good &= not apart and not away and moved > 0
     dist.barrier()
     return good
@@ -149,7 +154,9 @@ def work(args):
     torch.set_flush_denormal(True)
     dist.init_process_group("gloo")
     if dist.get_rank() == 0 and not args.check:
-        print(f"| model | | one, ms | two apart | two with DDP{', views of buckets' * args.views} | share apart | share with DDP |\n|{'---|' * 7}", flush=True)
+        ddp = "DDP, views of buckets" if args.views else "DDP"
+        shares = "share apart | share with DDP | by processor time"
+        print(f"| model | | one, ms | two apart | two with {ddp} | {shares} |\n|{'---|' * 8}", flush=True)
     good = all([check(name) if args.check else measure(name, args.rounds, args.views) for name in args.names])
     dist.destroy_process_group()
     return not good
