@@ -48,6 +48,12 @@ class DistributedTest(unittest.TestCase):
     def test_plain(self) -> None:
         self.agree("plain")
 
+    def test_one_process_that_adds_up_has_the_same_bits(self) -> None:
+        """Halving is exact, and a sum of two numbers has no order."""
+        for name, wanted in self.ranks[0]["alone"].items():
+            if "norm.running" not in name and "tracked" not in name:  # which have moved twice as often
+                self.assertTrue(torch.equal(wanted, self.ranks[1]["plain"]["compiled"]["state"][name]), name)
+
     def test_steps_without_communication(self) -> None:
         self.agree("accumulated", 3 * STEPS)
 

@@ -85,6 +85,20 @@ def both(kind: type[nn.Module] = Net, **options: Any) -> dict[str, Any]:
     return result | {"calls": ortc.torch.report(compiled).compiled}
 
 
+def train_alone() -> dict[str, torch.Tensor]:
+    """Parameters and buffers of one process that goes through the parts of both ranks and adds up."""
+    module = ortc.torch.compile_(make_net(Net), wait=True, fallback="error")
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    torch.manual_seed(1)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        x, y = torch.randn(2 * BATCH, 2, 6, 6), torch.randint(3, (2 * BATCH,))
+        for part in (slice(0, BATCH), slice(BATCH, 2 * BATCH)):
+            (F.cross_entropy(module(x[part]), y[part]) / 2).backward()
+        optimizer.step()
+    return module.state_dict()
+
+
 def draw(seed: int) -> torch.Tensor:
     """The mask of a compiled dropout."""
     module = ortc.torch.compile_(nn.Sequential(nn.Dropout(0.5), nn.Linear(64, 64, bias=False)), wait=True, fallback="error")
@@ -104,6 +118,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "hook": lambda: both(hook=add_up, bucket_cap_mb=1e-6),  # each parameter is a bucket from the second step on
     "bf16 hook": lambda: both(hook=default_hooks.bf16_compress_hook),
     "unused": lambda: both(Unused, find_unused_parameters=True),
+    "alone": train_alone,
     "masks of one seed": lambda: draw(5),
     "masks of two seeds": lambda: draw(5 + dist.get_rank()),
 }
