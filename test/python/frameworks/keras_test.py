@@ -112,6 +112,11 @@ class KerasTest(unittest.TestCase):
         x = self.rng.integers(11, size=(16, 5)).astype(np.int32), self.rng.random((16, 3), np.float32)
         y = self.rng.random((16, 2), np.float32)
         self.train(model, x, y, "mse", "sgd:lr=0.1,momentum=0.9", keras.optimizers.SGD(0.1, momentum=0.9))
+        bindings = {"many": {"batch": 4}, "one": {"batch": 1}}
+        session = ortc.Session(ortc.compile(model, loss="mse", bindings=bindings, target="native"), threads=1)
+        for rows in (4, 1):
+            got = session.predict(tokens=x[0][:rows], numbers=x[1][:rows])["output"]
+            self.assertLessEqual(distance(model.predict([each[:rows] for each in x], verbose=0), got), ROUNDING)
 
     def test_recurrence(self) -> None:
         import keras

@@ -5,8 +5,14 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib.util
+import io
+import os
+import pathlib
+import re
+import shutil
 import sys
 import tempfile
 import unittest
@@ -111,7 +117,7 @@ class SklearnTest(unittest.TestCase):
         for model, text in (
             (MLPClassifier(), "has no weights yet: call its partial_fit"),
             (fitted, "rows of a batch are not known"),
-            (MLPRegressor(hidden_layer_sizes=(4,), batch_size=4, loss="poisson").partial_fit(x, abs(y)), "the loss 'poisson' of a MLPRegressor"),
+            (MLPRegressor(batch_size=4, loss="poisson").partial_fit(x, abs(y)), "the loss 'poisson' of a MLPRegressor"),
             (copy.deepcopy(fitted).set_params(batch_size=4, solver="lbfgs"), "the solver 'lbfgs' of a MLPRegressor"),
         ):
             with self.assertRaisesRegex(ortc.CompileError, text):
@@ -352,6 +358,42 @@ class JaxTest(unittest.TestCase):
         ):
             with self.assertRaisesRegex(ortc.CompileError, text):
                 ortc.compile((function, p), inputs=inputs)
+
+
+class PageTest(unittest.TestCase):
+    """Blocks of docs/sources.md, as far as the packages are there that they import."""
+
+    def test_blocks_run(self) -> None:
+        root = pathlib.Path(__file__).parents[3]
+        text = (root / "docs/sources.md").read_text()
+        blocks = list(re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S))
+        self.assertEqual([block[1] for block in blocks], ["python"] * 7)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for path in ("zoo/mlp-digits/model.onnx", "data/digits/train.npz", "data/digits/test.npz"):
+            shutil.copy(root / "test" / path, folder.name)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder.name)
+        for block in blocks:
+            packages = re.findall(r"^(?:import|from) (\w+)", block[2], re.M)
+            needed = {"jax": "jax2onnx", "keras": "torch"}
+            with self.subTest(packages=packages):
+                if not is_there(*packages, *(needed[each] for each in packages if each in needed)):
+                    self.skipTest(f"one of {', '.join(packages)} is not installed")
+                if "keras" in packages and "keras" in sys.modules and sys.modules["keras"].config.backend() != "torch":
+                    self.skipTest("Keras has begun with another backend")
+                names: dict[str, Any] = {}
+                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                    exec(compile("\n" * text[: block.start(2)].count("\n") + block[2], "docs/sources.md", "exec"), names)
+                if "trainer" in names:
+                    self.assertGreater(self.measure(names["trainer"].session), 0.95)
+
+    def measure(self, session: ortc.Session) -> float:
+        """Accuracy on digits that were not trained on."""
+        with np.load("test.npz") as file:
+            (name,) = [each for each, _, _ in session.program.steps()["default"]["predict"][0]]
+            data = {name: file["pixels"], "label": file["label"]}
+        return ortc.Trainer(session, data, metrics=["accuracy"]).evaluate(data)["accuracy"]
 
 
 if __name__ == "__main__":

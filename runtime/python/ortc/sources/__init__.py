@@ -118,8 +118,8 @@ def export(model: Any, inputs: Inputs | None, shapes: Iterable[Mapping[str, Any]
     source = find(model)
     if source is None:
         raise CompileError(
-            f"a {type(model).__module__}.{type(model).__qualname__} is no model: give a path, the bytes of an ONNX file, an onnx.ModelProto, "
-            "a torch.nn.Module, a Keras model, a pair of a JAX function and its parameters, or an MLP of scikit-learn"
+            f"a {type(model).__module__}.{type(model).__qualname__} is no model: give a path, the bytes of an ONNX file, an "
+            "onnx.ModelProto, a torch.nn.Module, a Keras model, a pair of a JAX function and its parameters, or an MLP of scikit-learn"
         )
     if hasattr(inputs, "shape") or isinstance(inputs, (str, bytes)):
         raise ArgumentError("inputs is a tuple of example inputs, or a dict of them by name: inputs=(x,)")

@@ -46,7 +46,8 @@ def rewrite(model: Any) -> None:
         if node.op_type == "Conv":  # a sum is a mean times the size of the window
             size = numpy_helper.from_array(np.array(np.prod(settings["kernel_shape"]), np.float32), name + ".size")
             graph.initializer.append(size)
-            written.append(helper.make_node("AveragePool", [name + ".in"], [name + ".mean"], name=node.name, count_include_pad=1, **settings))
+            settings["count_include_pad"] = 1
+            written.append(helper.make_node("AveragePool", [name + ".in"], [name + ".mean"], name=node.name, **settings))
             written.append(helper.make_node("Mul", [name + ".mean", size.name], [name + ".out"], name=node.name + ".sum"))
         else:
             written.append(helper.make_node("MaxPool", [name + ".in"], [name + ".out"], name=node.name, **settings))

@@ -53,7 +53,7 @@ def _describe_inputs(model: Any, inputs: Inputs | None, batch: int | None) -> tu
         return arrays, call
     known = [each.name for each in declared]
     if inputs is None:
-        shapes = [tuple(batch if i == 0 else size for i, size in enumerate(each.shape)) for each in declared]
+        shapes: list[tuple[Any, ...]] = [(batch, *each.shape[1:]) for each in declared]
         if any(size is None for shape in shapes for size in shape):
             raise CompileError('sizes of inputs are not known: inputs=(x,), or shapes={"batch": 64}')
         arrays = {each.name: np.zeros([size or 0 for size in shape], each.dtype) for each, shape in zip(declared, shapes, strict=True)}
@@ -170,7 +170,7 @@ def _plain_sizes() -> Any:
                 return result
             torch._C._set_tracing_state(None)
             try:
-                return (*result[:1], *tuple(args[0].shape)[1:])
+                return tuple(traced if i == 0 else size for i, (traced, size) in enumerate(zip(result, args[0].shape)))
             finally:
                 torch._C._set_tracing_state(tracing)
 
