@@ -288,7 +288,7 @@ class JaxTest(unittest.TestCase):
             h = jax.lax.conv_general_dilated(x, p["conv"]["kernel"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
             h = jax.nn.relu(h + p["conv"]["bias"])
             h = windows(h, -jnp.inf, jax.lax.max, (1, 3, 2, 1), (1, 2, 2, 1), "SAME")
-            h = windows(h, 0.0, jax.lax.add, (1, 2, 2, 1), (1, 1, 2, 1), "VALID")
+            h = windows(h, 0.0, jax.lax.add, (1, 2, 2, 1), (1, 1, 2, 1), "SAME")
             return h.reshape(h.shape[0], -1) @ p["head"][0] + p["head"][1]
 
         def attend(p: Any, x: Any) -> Any:
@@ -307,7 +307,7 @@ class JaxTest(unittest.TestCase):
         draw, zeros, ones = self.draw, jnp.zeros, jnp.ones
         self.train(
             convolve,
-            {"conv": {"kernel": draw(3, 3, 1, 4), "bias": zeros(4)}, "head": (draw(3 * 2 * 4, 3), zeros(3))},
+            {"conv": {"kernel": draw(3, 3, 1, 4), "bias": zeros(4)}, "head": (draw(4 * 2 * 4, 3), zeros(3))},
             self.rng.normal(size=(4, 7, 8, 1)),
             "sgd:lr=0.01,momentum=0.9",
             optax.sgd(0.01, momentum=0.9),
