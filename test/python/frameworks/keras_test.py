@@ -33,7 +33,7 @@ def distance(wanted: Any, got: Any) -> float:
     return float(np.abs(wanted - got).max() / max(np.abs(wanted).max(), 1e-3))
 
 
-@unittest.skipUnless(is_there("keras", "onnx"), "Keras is not installed")
+@unittest.skipUnless(is_there("keras", "onnx", "torch"), "Keras is not installed")
 class KerasTest(unittest.TestCase):
     def setUp(self) -> None:
         os.environ.setdefault("KERAS_BACKEND", "torch")
