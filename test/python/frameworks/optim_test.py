@@ -289,6 +289,7 @@ class OptimTest(unittest.TestCase):
             ortc.torch.optim.SGD(params, lr=-1.0)
 
     def test_artifacts(self) -> None:
+        _update.open_update.cache_clear()
         params, theirs = parameters(), parameters()
         train(torch.optim.Adam(theirs), theirs, 2)
         _update.open_update.cache_clear()
