@@ -8,6 +8,7 @@ buffers as inputs, and may use one graph for several modules: those of a call ar
 
 from __future__ import annotations
 
+import inspect
 import logging
 import operator
 from collections.abc import Callable, Sequence
@@ -81,23 +82,32 @@ class _Graph(torch.nn.Module):
         """Batch normalisations that move running statistics: a step does nothing else to what is not its own."""
         seen: set[torch.fx.Node] = set()
         for node in list(graph.nodes):
-            if node.op == "call_method" and node.target == "add_" and node.args[0] in places and not node.users:
+            is_counted = node.op == "call_method" and node.target == "add_" and node.args[1:] == (1,) and not node.kwargs
+            if is_counted and node.args[0] in places and list(node.args[0].users) == [node] and not node.users:
                 self.counters.append(places.index(node.args[0]))
-                if node.args[1:] != (1,) or node.kwargs:
-                    raise _Refused("it changes an input")
                 graph.erase_node(node)
-            if node.target is not F.batch_norm or node.kwargs:
+            if node.target not in (F.batch_norm, F.instance_norm):
                 continue
-            x, mean, variance, weight, bias, training, momentum, eps = node.args
-            if not training or mean is None:
+            given = inspect.signature(node.target).bind(*node.args, **node.kwargs)
+            given.apply_defaults()
+            x, mean, variance, weight, bias, moves, momentum, eps = list(given.arguments.values())[:8]
+            if not moves or mean is None:
                 continue
             tensors = {"running_mean": mean, "running_var": variance, "weight": weight, "bias": bias}
-            if seen & {mean, variance} or any(each not in places for each in tensors.values()):
-                raise _Refused("a batch normalisation runs several times, or on tensors that are no inputs")
+            if seen & {mean, variance} or any(each not in (None, *places) for each in tensors.values()):
+                raise _Refused("a normalisation runs several times, or on tensors that are no inputs")
+            if not isinstance(momentum, float):
+                raise _Refused("the momentum of a batch normalisation changes")
+            if node.target is F.instance_norm:
+                raise _Refused("a normalisation of instances moves running statistics")
             seen |= {mean, variance}
             name = f"norm{len(seen) // 2}"
             self.add_module(name, _Norm(momentum, eps))
-            self.slots += [(places.index(each), name, key) for key, each in tensors.items()]
+            for key, each in tensors.items():
+                if each is None:
+                    self.get_submodule(name)._parameters[key] = None
+                else:
+                    self.slots.append((places.index(each), name, key))
             with graph.inserting_before(node):
                 node.replace_all_uses_with(graph.call_module(name, (x,)))
             graph.erase_node(node)
