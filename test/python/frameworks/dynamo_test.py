@@ -8,9 +8,12 @@ Both sides compute in float32, in other orders: 2e-5 of the largest number of a 
 from __future__ import annotations
 
 import copy
+import importlib.metadata
 import os
+import pathlib
 import subprocess
 import sys
+import tomllib
 import unittest
 import warnings
 from collections.abc import Callable
@@ -229,6 +232,13 @@ assert "ortc" in torch._dynamo.list_backends()
 """
         for first in ("", "import torch._dynamo; torch._dynamo.list_backends()"):
             subprocess.run([sys.executable, "-c", script.format(first=first)], check=True, env=os.environ, timeout=300)
+
+    def test_the_wheel_says_the_name(self) -> None:
+        path = pathlib.Path(__file__).parents[3] / "runtime/python/pyproject.toml"
+        said = tomllib.loads(path.read_text())["project"]["entry-points"]["torch_dynamo_backends"]
+        own = importlib.metadata.distribution("ortc-backend").entry_points
+        self.assertEqual(said, {each.name: each.value for each in own})
+        self.assertIs(own["ortc"].load(), _dynamo.backend)
 
 
 if __name__ == "__main__":
