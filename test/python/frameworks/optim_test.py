@@ -9,6 +9,7 @@ step. What ours may be off is eight times what PyTorch's own is, or four roundin
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import io
 import os
@@ -25,6 +26,7 @@ from modules import distance, use_own_cache
 
 import ortc.torch.optim
 from ortc.torch import _update
+from ortc.torch._rules import RULES
 
 # Below, at and above a piece; more than one piece; more than what one thread takes alone.
 SHAPES = [(), (1,), (15,), (16,), (17,), (3, 5, 7), (300, 7), (70001,)]
@@ -247,6 +249,44 @@ class OptimTest(unittest.TestCase):
             self.same(*results)  # the state of one that was never compiled is PyTorch's
             self.assertEqual(optimizer.report.compiled, 0)
             self.assertIn(reason, str(optimizer.report))
+
+    def test_settings_that_change(self) -> None:
+        """A momentum that comes later, an old checkpoint's empty buffer, AMSGrad switched on: PyTorch's rules hold."""
+
+        def use(optimizer: Any, params: list[nn.Parameter]) -> None:
+            train(optimizer, params, 2)
+            optimizer.param_groups[0]["momentum"] = 0.9
+            train(optimizer, params, 2, first=2)
+            optimizer.param_groups[0].update(momentum=0.5, nesterov=True, weight_decay=0.1)
+            train(optimizer, params, 2, first=4)
+
+        self.check(use, "SGD", lr=0.1)
+        params = parameters(shapes=[(20,)])
+        optimizer = ortc.torch.optim.SGD(params, lr=0.1, momentum=0.9)
+        optimizer.state[params[0]]["momentum_buffer"] = None
+        train(optimizer, params, 2)
+        self.assertEqual((optimizer.report.compiled, sum(optimizer.report.eager.values())), (1, 1))
+        adam = ortc.torch.optim.Adam(params)
+        train(adam, params, 1)
+        adam.param_groups[0]["amsgrad"] = True
+        with self.assertRaisesRegex(KeyError, "max_exp_avg_sq"):
+            adam.step()
+
+    def test_a_parameter_that_is_there_twice(self) -> None:
+        results = []
+        for module in (torch.optim, ortc.torch.optim):
+            params = parameters(shapes=[(20,)])
+            with self.assertWarnsRegex(UserWarning, "duplicate parameters"):
+                optimizer = module.SGD([*params, *params], lr=0.1, momentum=0.9)
+            train(optimizer, params, 2)
+            results.append(params)
+        self.same(*results)
+        self.assertEqual(dict(optimizer.report.eager), {"a parameter is in a group twice": 2})
+
+    def test_formulas_that_cannot_be_in_place_are_refused(self) -> None:
+        rule = dataclasses.replace(RULES[torch.optim.SGD], name="reversed", formula=lambda _, p, g, *rest: (p.flip(0) + g * rest[1][0],))
+        with self.assertRaisesRegex(ortc.CompileError, "elements gives other numbers in place: parameter.new"):
+            _update.open_update(rule, (False, False, False), torch.float32, 1)
 
     def test_states_of_other_shapes_are_an_error(self) -> None:
         params = parameters(shapes=[(40,)])

@@ -46,13 +46,12 @@ class _Work:
     def find_states(self) -> None:
         """Those that there are, and zeros; the owners get them when the step is sure to be compiled."""
         for name in self.states:
-            try:
-                self.states[name] = [
-                    own[name] if own else torch.zeros_like(p, memory_format=torch.preserve_format)
-                    for p, own in zip(self.parameters, self.owners)
-                ]
-            except KeyError:
-                raise _Eager(f"a parameter has no state {name}: the steps before were of other settings") from None
+            if any(own and own.get(name) is None for own in self.owners):
+                raise _Eager(f"a parameter has no state {name}: the steps before were of other settings")
+            self.states[name] = [
+                own[name] if own else torch.zeros_like(p, memory_format=torch.preserve_format)
+                for p, own in zip(self.parameters, self.owners)
+            ]
 
     def lists(self) -> tuple[list[torch.Tensor], ...]:
         return self.parameters, self.gradients, *self.states.values()
@@ -82,6 +81,8 @@ def _gather(rule: Rule, group: dict[str, Any], state: dict[torch.Tensor, Any]) -
     for name in ("capturable", "differentiable"):
         if group.get(name):
             raise _Eager(f"a group is {name}")
+    if len(set(map(id, group["params"]))) != len(group["params"]):
+        raise _Eager("a parameter is in a group twice")
     found: dict[torch.dtype, _Work] = {}
     for p in group["params"]:
         g = p.grad
