@@ -42,9 +42,12 @@ class _Work:
         self.owners: list[dict[str, Any]] = []
         """PyTorch's states; empty ones of parameters that have had no step."""
         self.states: dict[str, list[torch.Tensor]] = {name: [] for name in names}
+        self.is_changed = False
+        """Whether there are states that the owners do not have."""
 
     def find_states(self) -> None:
         """Those that there are, and zeros; the owners get them when the step is sure to be compiled."""
+        self.is_changed = not all(self.owners)
         for name in self.states:
             if any(own and own.get(name) is None for own in self.owners):
                 raise _Eager(f"a parameter has no state {name}: the steps before were of other settings")
@@ -58,6 +61,7 @@ class _Work:
 
     def fit(self) -> None:
         """Gives gradients and states the strides of their parameters, and states their type."""
+        self.is_changed = True
         for i, p in enumerate(self.parameters):
             if self.gradients[i].layout is not torch.strided:
                 raise _Eager(f"a gradient is {self.gradients[i].layout}")
@@ -170,7 +174,7 @@ class _Compiled:
         rule, group = self.rule, work.group
         switches = rule.switches(group)
         ages = [2.0 if own else 1.0 for own in work.owners]
-        if rule.counts or work.states:
+        if work.is_changed and (rule.counts or work.states):
             work.keep_states(self.state, rule.counts)
         if rule.counts:
             ages = self._count(work.owners)
