@@ -122,6 +122,17 @@ class DynamoTest(unittest.TestCase):
         self.check(nn.Sequential(nn.Linear(4, 6, bias=False), norm, nn.Tanh(), nn.Linear(6, 2)), self.train)
         self.assertEqual(self.reports(), [(3, {})])
 
+    def test_padding_row(self) -> None:
+        def run(model: Any, step: int) -> Any:
+            result = model(torch.tensor([[1, 0, 2], [0, step, 6]]))
+            total(result).backward()
+            return result
+
+        model = nn.Sequential(nn.Embedding(7, 4, padding_idx=2), nn.Linear(4, 3))
+        self.check(model, run)
+        self.assertEqual(self.reports(), [(3, {})])
+        self.assertFalse(model[0].weight.grad[2].any())
+
     def test_graph_break(self) -> None:
         self.check(Broken(), self.train)
         self.assertEqual(self.reports(), [(3, {}), (3, {})])
