@@ -100,8 +100,8 @@ void *open_host(const char *path) {
 /* What an optimizer would change stays as it is: 0, or -1. */
 int freeze(host *host) { return ortc_set_scalar(host->session, "lr", 0) == ORTC_OK ? 0 : -1; }
 
-/* Seconds of this thread, without what others had the core for, of `count` steps of these roles, a letter each:
- * forward, backward, update. -1 where one fails. */
+/* Seconds of processor time of `count` times these steps, a letter each: forward, backward, update. -1 where one
+ * fails. */
 double time_roles(host *host, const char *roles, long count) {
   double begin = now(CLOCK_THREAD_CPUTIME_ID);
   for (long i = 0; i < count; i++)
