@@ -29,7 +29,7 @@ import time
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = SOURCE / "build"
 MOST_OF_EAGER = 1.1
-EAGER_STEPS, COMPILED_STEPS = 20, 10
+EAGER_STEPS, COMPILED_STEPS = 10, 10
 KINDS = ("eager", "cold", "warm")
 
 
