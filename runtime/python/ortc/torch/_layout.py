@@ -14,6 +14,8 @@ from ortc import _runtime
 _BatchNorm = torch.nn.modules.batchnorm._BatchNorm
 _PLAIN = {bool, int, float, str, tuple, torch.dtype}
 _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+_OF_MODULES = set(torch.nn.Module().__dict__)
+"""Attributes that every module has."""
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -24,6 +26,16 @@ def _walk(module: torch.nn.Module, found: list[torch.nn.Module]) -> list[torch.n
         if child is not None:
             _walk(child, found)
     return found
+
+
+def _collections(module: torch.nn.Module) -> list[Any]:
+    """Lists and dicts that are attributes of the module's own."""
+    return [value for name, value in module.__dict__.items() if value.__class__ in (list, dict) and name not in _OF_MODULES]
+
+
+def _is_plain(item: Any) -> bool:
+    """Of a list, or the key and value of a dict."""
+    return item.__class__ in _PLAIN and (item.__class__ is not tuple or all(each.__class__ in _PLAIN for each in item))
 
 
 class Layout:
@@ -68,7 +80,7 @@ class Layout:
         containers: list[Any] = []
         for each in self.modules:
             containers += [each.__dict__, each._modules, each._parameters, each._buffers]
-            containers += [value for value in each.__dict__.values() if value.__class__ is list]
+            containers += _collections(each)
             if each is not module:
                 containers += [each.__dict__[name] for name in _HOOKS]
             for value in each.__dict__.values():
@@ -146,8 +158,9 @@ class Layout:
             for value in each.__dict__.values():
                 if value.__class__ in _PLAIN:
                     found.append(value)
-                elif value.__class__ is list:
-                    found.append((len(value), *(item for item in value if item.__class__ in _PLAIN)))
+            for values in _collections(each):
+                items = values.items() if isinstance(values, dict) else values
+                found.append((len(values), *(item for item in items if _is_plain(item))))
         try:
             hash(tuple(found))
         except TypeError:  # a tuple of what has no hash

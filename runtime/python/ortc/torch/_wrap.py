@@ -175,6 +175,7 @@ class Compiled:
         if state != self.state or not self.kind:
             self.state = state
             if len(self.kinds) > _MOST_KINDS:
+                self.refusal = f"the module has been {_MOST_KINDS} different ones: attributes or buffers change from call to call"
                 self.kinds.clear()
             self.kind = self.kinds.setdefault((layout.attributes, *state), next(_numbers))
         return layout
