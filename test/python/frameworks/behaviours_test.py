@@ -225,6 +225,7 @@ class OperatorsTest(Case):
             "clamp": lambda m, x: m.first(x).clamp(-0.2, 0.3),
             "addmm": lambda m, x: torch.addmm(x, x, m.first.weight, beta=0.5, alpha=2.0),
             "baddbmm": lambda m, x: torch.baddbmm(x[None], x[None], m.first.weight[None]),
+            "softplus": lambda m, x: F.softplus(m.first(x), beta=3.0, threshold=1.0),
             "glu": lambda m, x: F.glu(m.first(x)),
             "activations": lambda m, x: F.mish(m.first(x)) + F.hardswish(x) + F.selu(m.first(x)) + F.gelu(x, approximate="tanh"),
             "cross_entropy": lambda m, x: F.cross_entropy(m.first(x), m.table[0], ignore_index=2),

@@ -18,7 +18,6 @@ import warnings
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 import torch.utils._pytree as pytree
 from torch import nn
 from modules import (
@@ -285,6 +284,30 @@ class TorchTest(unittest.TestCase):
                 module[1].negative_slope = slope
             self.same(eager(x), compiled(x), str(slope))
         self.assertEqual(ortc.torch.report(compiled).artifacts, 2)
+
+    def test_values_in_dictionaries(self) -> None:
+        class Net(Mlp):
+            def __init__(self) -> None:
+                super().__init__()
+                self.scales = {"default": 2.0}
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return super().forward(x) * self.scales["default"]
+
+        compiled, eager = self.pair(Net())
+        for scale in (2.0, 3.0):
+            for module in (compiled, eager):
+                module.scales["default"] = scale
+            self.agree(compiled, eager, (torch.randn(5, 6),))
+
+    def test_attributes_that_always_change(self) -> None:
+        """Are no compilation for each call, for ever."""
+        module = ortc.torch.compile_(Mlp())
+        for i in range(100):
+            module.count = i
+            module(torch.ones(2, 6))
+        self.assertLessEqual(len(module.__dict__["forward"].entries), 8)
+        self.assertRegex(str(ortc.torch.report(module)), "35 eager: the module has been 64 different ones")
 
     def test_modules_that_change_themselves(self) -> None:
         class Counting(Mlp):

@@ -247,6 +247,21 @@ def _cross_entropy(g: Any, x: Any, target: Any, weight: Any, reduction: Any, ign
     return g.op("Div", total, count) if kind == 1 else total
 
 
+def _movedim(g: Any, x: Any, source: Any, destination: Any) -> Any:
+    """torch.movedim."""
+    from torch.onnx import symbolic_helper as helper
+
+    rank = helper._get_tensor_rank(x)
+    moved, places = ([each % rank for each in _whole_numbers(helper, values)] for values in (source, destination))
+    rest = iter(axis for axis in range(rank) if axis not in moved)
+    return g.op("Transpose", x, perm_i=[moved[places.index(i)] if i in places else next(rest) for i in range(rank)])
+
+
+def _whole_numbers(helper: Any, values: Any) -> list[int]:
+    found = helper._maybe_get_const(values, "is")
+    return [int(found)] if isinstance(found, int) else [int(each) for each in found]
+
+
 def _triangle(make: Any) -> Any:
     """torch.tril_indices or torch.triu_indices: numbers of a graph of fixed shapes."""
 
@@ -290,6 +305,7 @@ def _rules() -> dict[str, Any]:
         "smooth_l1_loss": _smooth_l1,
         "huber_loss": _huber,
         "softplus": _softplus,
+        "movedim": _movedim,
         "tril_indices": _triangle(torch.tril_indices),
         "triu_indices": _triangle(torch.triu_indices),
         "layer_norm": _wide(symbolic_opset17.layer_norm),
