@@ -345,7 +345,7 @@ class CutsTest(Case):
         def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
             table = torch.zeros(3, 6)
             row = table[0]
-            table.copy_(x)
+            table[:] = x
             return m.first(x) if row.sum() > 0 else -m.first(x)
 
         module = ortc.torch.compile_(Of(forward, first=linear()), wait=True, fallback="error")
