@@ -258,8 +258,7 @@ def _movedim(g: Any, x: Any, source: Any, destination: Any) -> Any:
 
 
 def _whole_numbers(helper: Any, values: Any) -> list[int]:
-    found = helper._maybe_get_const(values, "is")
-    return [int(found)] if isinstance(found, int) else [int(each) for each in found]
+    return [int(each) for each in torch.as_tensor(helper._maybe_get_const(values, "is")).reshape(-1)]
 
 
 def _triangle(make: Any) -> Any:
