@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "runtime/python/errors.h"
+#include "runtime/python/exchange.h"
 #include "runtime/python/types.h"
 
 namespace nb = nanobind;
@@ -13,6 +14,8 @@ namespace nb = nanobind;
 namespace ortc::python {
 
 Array::Array(nb::handle from, const std::string &name, Use use) : object(nb::borrow(from)) {
+  if (takeBorrowed())
+    return;
   bool isBfloat = false;
   if (!takeBuffer(object.ptr(), use == Use::Write)) {
     nb::object helper = nb::module_::import_("ortc._arrays").attr("without_buffer")(object, use == Use::Read);
@@ -61,6 +64,19 @@ bool Array::takeBuffer(PyObject *from, bool isWritten) {
   rank = size_t(buffer->ndim);
   dims = reinterpret_cast<const int64_t *>(buffer->shape);
   type = fromFormat(buffer->format, size_t(buffer->itemsize));
+  return true;
+}
+
+/// What a tensor says of itself without an export. Anything unusual is left to other ways, and their messages.
+bool Array::takeBorrowed() {
+  Tensor from;
+  if (!nb::hasattr(object.type(), kExchangeAttribute) || !Exchange().borrow(object, from).empty() ||
+      !isRowMajor(from) || nb::cast<bool>(object.attr("is_neg")()))
+    return false;
+  data = placeOf(from);
+  rank = size_t(from.ndim);
+  dims = from.shape;
+  type = fromDlpack(from.dtype);
   return true;
 }
 

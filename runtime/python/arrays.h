@@ -38,6 +38,7 @@ public:
   std::string describe() const;
 
 private:
+  bool takeBorrowed();
   bool takeBuffer(PyObject *from, bool isWritten);
   void takeTensor(nanobind::handle from, const std::string &name, Use use);
 

@@ -21,7 +21,7 @@ struct ExchangeTable {
 void Exchange::find(nb::handle object) {
   type = Py_TYPE(object.ptr());
   table = nullptr;
-  nb::object capsule = nb::getattr(object.type(), "__dlpack_c_exchange_api__", nb::none());
+  nb::object capsule = nb::getattr(object.type(), kExchangeAttribute, nb::none());
   if (!capsule.is_none())
     table = static_cast<const ExchangeTable *>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
   PyErr_Clear();
@@ -68,23 +68,27 @@ std::string describe(const Tensor &tensor) {
          (tensor.strides ? " with strides " + list(tensor.strides) : "");
 }
 
-bool isDense(const Tensor &tensor) {
+bool isRowMajor(const Tensor &tensor) {
   if (!tensor.strides)
     return true;
   int64_t stride = 1;
-  bool isRowMajor = true;
+  bool isSo = true;
   for (int32_t i = tensor.ndim; i-- > 0;) {
-    isRowMajor &= tensor.shape[i] == 1 || tensor.strides[i] == stride;
+    isSo &= tensor.shape[i] == 1 || tensor.strides[i] == stride;
     stride *= tensor.shape[i];
   }
-  if (isRowMajor || stride == 0)
+  return isSo || stride == 0;
+}
+
+bool isDense(const Tensor &tensor) {
+  if (isRowMajor(tensor))
     return true;
   std::vector<std::pair<int64_t, int64_t>> axes;
   for (int32_t i = 0; i < tensor.ndim; ++i)
     if (tensor.shape[i] != 1)
       axes.push_back({tensor.strides[i], tensor.shape[i]});
   std::sort(axes.begin(), axes.end());
-  stride = 1;
+  int64_t stride = 1;
   for (auto [own, size] : axes) {
     if (own != stride)
       return false;

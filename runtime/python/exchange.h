@@ -8,6 +8,8 @@
 namespace ortc::python {
 
 struct ExchangeTable;
+/// Of classes whose tensors have the exchange.
+inline constexpr const char *kExchangeAttribute = "__dlpack_c_exchange_api__";
 using Tensor = nanobind::dlpack::dltensor;
 
 /// Looks at tensors through the table of their class (PyTorch has one from 2.10 on), in a few nanoseconds.
@@ -27,6 +29,7 @@ int64_t countElements(const Tensor &tensor);
 /// `type`: TensorProto.DataType, float or double.
 bool hasType(const Tensor &tensor, uint8_t type);
 std::string describe(const Tensor &tensor);
+bool isRowMajor(const Tensor &tensor);
 /// Whether the elements are one piece of memory without gaps, in any order of the axes.
 bool isDense(const Tensor &tensor);
 /// Whether both have one shape, and elements in the same order.
