@@ -97,6 +97,27 @@ print(r.compiled, len(r.failures))
             self.assertEqual(self.run_script(folder), "1 0")
             self.assertEqual(self.run_script(folder, "nowait"), "1 0")
 
+    def test_warm_starts(self) -> None:
+        """What was compiled in the background, for the outputs that had gradients, is there in the first step of the next run."""
+        script = """
+import sys, time, torch, ortc.torch
+torch.manual_seed(0)
+m = ortc.torch.compile_(torch.nn.LSTM(3, 2))
+r = ortc.torch.report(m)
+for i in range(1000):
+    m(torch.ones(4, 1, 3))[0].sum().backward()
+    if r.compiled: break
+    time.sleep(0.1)
+print(i, r.artifacts)
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            first, second = (
+                subprocess.run([sys.executable, "-c", script], env={**os.environ, "ORTC_CACHE_DIR": folder}, capture_output=True, text=True)
+                for _ in range(2)
+            )
+            self.assertGreater(int(first.stdout.split()[0]), 0, first.stderr)
+            self.assertEqual(second.stdout.split(), ["0", "1"], second.stderr)
+
     def test_two_at_once(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "ORTC_CACHE_DIR": folder}
@@ -110,7 +131,7 @@ print(r.compiled, len(r.failures))
     def test_damaged_entries(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             self.run_script(folder)
-            (entry,) = os.listdir(folder)
+            (entry,) = (name for name in os.listdir(folder) if "." not in name)
             path = os.path.join(folder, entry, "artifact", "model.ortc")
             with open(path, "r+b") as file:
                 file.seek(os.path.getsize(path) // 2)

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -41,6 +42,21 @@ def commit(made: Path, digest: str) -> None:
         shutil.rmtree(made, ignore_errors=True)
         if find(digest) is None:
             raise
+
+
+def read_used(base: str) -> list[int] | None:
+    """The outputs that had gradients when something was compiled last."""
+    try:
+        found = json.loads((cache_folder() / f"{base}.used").read_text())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, list) and all(isinstance(each, int) for each in found) else None
+
+
+def write_used(base: str, outputs: list[int]) -> None:
+    made = cache_folder() / f"{base}.{os.getpid()}.tmp"
+    made.write_text(json.dumps(outputs))
+    os.replace(made, cache_folder() / f"{base}.used")
 
 
 def drop(digest: str) -> None:

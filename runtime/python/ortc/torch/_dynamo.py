@@ -23,10 +23,6 @@ from ortc.torch._wrap import compile_, report
 _LOG = logging.getLogger("ortc.torch")
 _FAMILIES = ("torch", "_operator", "operator", "math", "builtins")
 
-# The first gradient of a process starts a thread for each device, and a process with such threads has no gradients in its
-# forked children, in which compile_ exports. Dynamo's tracing makes a device of CUDA up: this gradient comes before.
-torch.zeros((), requires_grad=True).backward()
-
 
 class _Refused(Exception):
     """Why a graph runs as it is."""

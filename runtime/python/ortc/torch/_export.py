@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -28,6 +29,11 @@ from ortc.torch import _cache, _key, _symbolics
 from ortc.torch._layout import Layout
 from ortc.torch._tracing import Tracing
 
+# The first gradient of a process starts a thread for each device, and a process with such threads has no gradients in its
+# forked children, in which modules are exported.
+# Fake tensors make a device of CUDA up: this gradient comes before them.
+torch.zeros((), requires_grad=True).backward()
+
 _LIMIT_S = 3600
 """A child that has not compiled by then hangs."""
 
@@ -47,10 +53,12 @@ class Request:
     """Parameters that are trained; all others are inputs."""
     frozen: list[str]
     cotangents: list[int] | None
-    """Outputs, by number, that had gradients; None: all that may have."""
+    """Outputs, by number, that had gradients, in this run or the last one; None: all that may have."""
     threads: int
     flags: list[str]
     digest: str
+    base: str
+    """The digest of the same without `cotangents`."""
     fused: bool = False
     """A training step of the only output, which is the loss, with parameters in the session."""
     has_grad: bool = True
@@ -78,7 +86,10 @@ def make_request(
     fixed = [*layout.constants, *(layout.fixed(trained) if fused else ())]
     shapes = [(leaf.shape, leaf.dtype, leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     autocast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
-    call = repr((shapes, str(spec), cotangents, threads, flags, fused, has_grad, autocast))
+    call = repr((shapes, str(spec), threads, flags, fused, has_grad, autocast))
+    base = _key.digest(module, [(name, layout.get(name)) for name in moving], [layout.get(name) for name in fixed], call)
+    if cotangents is None and has_grad and not fused:
+        cotangents = _cache.read_used(base)
     return Request(
         module=module,
         forward=forward,
@@ -89,7 +100,8 @@ def make_request(
         cotangents=cotangents,
         threads=threads,
         flags=flags,
-        digest=_key.digest(module, [(name, layout.get(name)) for name in moving], [layout.get(name) for name in fixed], call),
+        digest=hashlib.sha256(f"{base} {cotangents}".encode()).hexdigest(),
+        base=base,
         fused=fused,
         has_grad=has_grad,
         autocast=autocast,
@@ -375,6 +387,8 @@ def _work(request: Request, folder: Path) -> None:
             _compile(request, folder)
         (folder / "log.txt").unlink()
         _cache.commit(folder, request.digest)
+        if request.cotangents is not None:
+            _cache.write_used(request.base, request.cotangents)
         status = 0
     except BaseException as error:
         try:

@@ -251,7 +251,7 @@ class Compiled:
             if not wait and sum(each.job is not None for each in self.entries.values()) >= _MOST_JOBS:
                 entry.waiting = "compiling others"
                 return
-            entry.requested = used and set(used)
+            entry.requested = None if request.cotangents is None else set(request.cotangents)
             try:
                 entry.job = Job(request)
             except OSError as error:
