@@ -13,6 +13,7 @@ import os
 import sys
 import sysconfig
 import types
+import weakref
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -28,18 +29,23 @@ _DEPTH = 6
 
 
 @cache
-def _compiler_identity(path: str) -> str:
+def _file_identity(path: str) -> str:
     status = os.stat(path)
     return f"{path} {status.st_size} {status.st_mtime_ns}"
+
+
+@cache
+def _is_installed(path: str) -> bool:
+    roots = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+    return path.startswith(roots) or os.sep + "site-packages" + os.sep in path
 
 
 def _sources() -> Iterable[str]:
     """The text of everything that was loaded and is no installed package: classes and functions that a module may use.
     Of installed packages the version is enough, which their paths and times tell."""
-    installed = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
     for name, module in sorted(sys.modules.items()):
         path = getattr(module, "__file__", None)
-        if not path or not path.endswith(".py") or path.startswith(installed) or os.sep + "site-packages" + os.sep in path:
+        if not path or not path.endswith(".py") or _is_installed(path):
             continue
         try:
             yield f"{name} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
@@ -72,6 +78,8 @@ class _Describer:
             return f"{kind}{tuple(value.shape)}{value.dtype}{content_digest(value)}"
         if type(value).__module__ == "numpy" and hasattr(value, "tobytes"):
             return f"{kind}{getattr(value, 'shape', '')}{value.dtype}{hashlib.sha256(value.tobytes()).hexdigest()}"
+        if isinstance(value, weakref.ref):  # to a parameter, in torch.nn.RNNBase
+            return self.describe(value(), depth + 1) if not isinstance(value(), torch.Tensor) else kind
         if depth >= _DEPTH:
             self.is_complete = False
             return kind
@@ -106,11 +114,14 @@ class _Describer:
             kind = type(each)
             yield f"{name}: {kind.__module__}.{kind.__qualname__}"
             for base in kind.__mro__:
-                if base.__module__.partition(".")[0] not in ("torch", "builtins"):
-                    home = sys.modules.get(base.__module__)
-                    self.is_complete &= bool(getattr(home, "__file__", None))  # else what it calls is not known
-                if base.__module__.partition(".")[0] not in ("torch", "builtins"):
-                    yield from (self.describe(item) for item in vars(base).values() if isinstance(item, types.FunctionType))
+                if base.__module__.partition(".")[0] in ("torch", "builtins"):
+                    continue
+                path = getattr(sys.modules.get(base.__module__), "__file__", None)
+                if path and _is_installed(path) and "<locals>" not in base.__qualname__:
+                    yield _file_identity(path)
+                    continue
+                self.is_complete &= bool(path)  # else what it calls is not known
+                yield from (self.describe(item) for item in vars(base).values() if isinstance(item, types.FunctionType))
             for key in sorted(each.__dict__):
                 if key not in skipped and not key.endswith("_hooks") and not key.endswith("_hooks_with_kwargs"):
                     value = each.__dict__[key]
@@ -127,7 +138,7 @@ def digest(
     describer = _Describer()
     parts: list[str] = [
         torch.__version__,
-        _compiler_identity(compiler) if compiler else "",
+        _file_identity(compiler) if compiler else "",
         repr(_runtime.host()),
         call,
         *_sources(),
