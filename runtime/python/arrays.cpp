@@ -70,8 +70,9 @@ bool Array::takeBuffer(PyObject *from, bool isWritten) {
 /// What a tensor says of itself without an export. Anything unusual is left to other ways, and their messages.
 bool Array::takeBorrowed() {
   Tensor from;
-  if (!nb::hasattr(object.type(), kExchangeAttribute) || !Exchange().borrow(object, from).empty() ||
-      !isRowMajor(from) || nb::cast<bool>(object.attr("is_neg")()))
+  if (PyObject_CheckBuffer(object.ptr()) || !nb::hasattr(object.type(), kExchangeAttribute) ||
+      !Exchange().borrow(object, from).empty() || !isRowMajor(from) ||
+      nb::cast<bool>(object.attr("is_neg")()))
     return false;
   data = placeOf(from);
   rank = size_t(from.ndim);

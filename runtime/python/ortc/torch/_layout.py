@@ -152,6 +152,10 @@ class Layout:
         tensors, key = self.slots[name]
         return tensors[key]  # type: ignore[no-any-return]
 
+    def find(self, names: list[str]) -> list[torch.Tensor]:
+        slots = self.slots
+        return [tensors[key] for tensors, key in [slots[name] for name in names]]
+
     def _describe(self) -> tuple[Any, ...]:
         found: list[Any] = [self.has_hooks()]
         for each in self.modules:

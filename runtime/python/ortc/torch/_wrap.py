@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import torch
 import torch.utils._pytree as pytree
+from torch import is_autocast_enabled, is_grad_enabled
 
 from ortc._errors import CompileError
 from ortc.torch import _cache
@@ -65,6 +66,7 @@ class Compiled:
         self.options = options
         self.report = Report()
         self.entries: OrderedDict[Any, _Entry] = OrderedDict()
+        self.latest: _Entry | None = None
         self.shapes: set[Any] = set()
         self.warned = False
         self.refusal = ""
@@ -105,8 +107,8 @@ class Compiled:
         if kwargs or not all([isinstance(each, torch.Tensor) for each in args]):
             given, spec = pytree.tree_flatten((args, kwargs))
             leaves = self._lift(given, spec)
-        has_grad = torch.is_grad_enabled()
-        why = self.refusal or self._refuse(has_grad)
+        has_grad = is_grad_enabled()
+        why = self.refusal or ("" if has_grad or not self.module.training else self._refuse())
         if not why:
             layout = self._follow()
             entry = self._find(layout, leaves, spec, has_grad)
@@ -153,14 +155,12 @@ class Compiled:
                 lifted[i] = torch.tensor(leaf, dtype=torch.float32 if type(leaf) is float else torch.int64)
         return lifted
 
-    def _refuse(self, has_grad: bool) -> str:
-        """Why no call in this state of PyTorch is compiled."""
-        if not has_grad and self.module.training:
-            if any(each.step is not None and each.step.is_random for each in self.entries.values()):
-                # Checkpointing computes again what it has first computed so, and must draw the same numbers.
-                self.refusal = "a module with random operators is called without gradients, too"
-            return "gradients are disabled in training mode"
-        return ""
+    def _refuse(self) -> str:
+        """Why no call without gradients in training mode is compiled."""
+        if any(each.step is not None and each.step.is_random for each in self.entries.values()):
+            # Checkpointing computes again what it has first computed so, and must draw the same numbers.
+            self.refusal = "a module with random operators is called without gradients, too"
+        return "gradients are disabled in training mode"
 
     def _follow(self) -> Layout:
         """What the module is now."""
@@ -194,7 +194,7 @@ class Compiled:
             else (leaf if leaf.__class__ in _PLAIN else None, leaf.__class__)
             for leaf in leaves
         ]
-        narrow = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+        narrow = torch.get_autocast_dtype("cpu") if is_autocast_enabled("cpu") else None
         key = (spec, has_grad, narrow, self.kind, *parts)
         entry = self.entries.get(key)
         if entry is None:
@@ -203,7 +203,8 @@ class Compiled:
                 self._warn_of_shapes(leaves)
             while len(self.entries) > _MOST_SHAPES:
                 self.entries.popitem(last=False)[1].drop()
-        if entry.calls:
+        if entry is not self.latest:
+            self.latest = entry
             self.entries.move_to_end(key)
         if entry.step is None and not entry.reason:
             used = self.used.get((spec, len(leaves))) if has_grad else None
@@ -313,10 +314,9 @@ class Compiled:
             if not each.is_contiguous() or each.is_neg() or each.data_ptr() % each.element_size():
                 each = each.resolve_neg().clone(memory_format=torch.contiguous_format)
             given.append(each)
-        statistics = tuple([layout.get(name) for name in step.statistics])
+        trained, statistics = layout.find(step.trained), tuple(layout.find(step.statistics))
         seed = int(torch.randint(2**31, ())) if step.is_random else 0
         if has_grad:
-            trained = [layout.get(name) for name in step.trained]
             results = Apply.apply(Call(step, entry.note, statistics, seed), *given, *trained)
         else:
             lease = step.lease()
