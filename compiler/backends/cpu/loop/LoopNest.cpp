@@ -43,8 +43,10 @@ public:
     }
     auto body = [&](Value unit) {
       ElementEmitter emitter(b, program, kernel.buffers, options);
-      Value block = b.rem(unit, plan.blocks);
-      placeUnit(emitter, b.div(unit, plan.blocks));
+      int64_t inner = plan.blocksOutermost ? plan.units / plan.blocks : plan.blocks;
+      Value low = b.rem(unit, inner), high = b.div(unit, inner);
+      Value block = plan.blocksOutermost ? high : low;
+      placeUnit(emitter, plan.blocksOutermost ? low : high);
       if (blockBuffer)
         blockBuffer->fill(block);
       if (program.laneDim < 0)
@@ -65,10 +67,7 @@ public:
 private:
   /// Sets the indices of the parallel dimensions but the lane one from a position over them.
   void placeUnit(ElementEmitter &emitter, Value position) {
-    SmallVector<unsigned> dims;
-    for (auto [d, dim] : llvm::enumerate(program.dims))
-      if (!dim.reduced && static_cast<int>(d) != program.laneDim && static_cast<int>(d) != plan.tileDim)
-        dims.push_back(d);
+    ArrayRef<unsigned> dims = plan.order;
     for (size_t i = dims.size(); i-- > 0;) {
       emitter.setIndex(dims[i], i == 0 ? position : b.rem(position, program.dims[dims[i]].size));
       position = b.div(position, program.dims[dims[i]].size);

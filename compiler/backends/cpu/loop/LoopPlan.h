@@ -29,6 +29,9 @@ struct LoopPlan {
   int tileDim = -1;
   int64_t tileRows = kTile; ///< a multiple of kTile: neighbouring cache lines, and pages, are used soon
   llvm::SmallVector<unsigned> tiled; ///< those loads
+  /// The dimensions of units, outermost first: parallel ones but the lanes' and the tiles'.
+  llvm::SmallVector<unsigned> order;
+  bool blocksOutermost = false; ///< otherwise they are innermost
   int64_t chunks = 1;
   /// Where the totals of the first pass's reductions are in the worker's workspace, in bytes, when it reads rows as a
   /// stream: those over all reduced dimensions, over all but the outermost one, and so on, then those over a block of
