@@ -72,7 +72,7 @@ bool Array::takeBorrowed() {
   Tensor from;
   if (PyObject_CheckBuffer(object.ptr()) || !nb::hasattr(object.type(), kExchangeAttribute) ||
       !Exchange().borrow(object, from).empty() || !isRowMajor(from) ||
-      nb::cast<bool>(object.attr("is_neg")()))
+      (nb::hasattr(object, "is_neg") && nb::cast<bool>(object.attr("is_neg")())))
     return false;
   data = placeOf(from);
   rank = size_t(from.ndim);

@@ -5,10 +5,13 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -39,9 +42,23 @@ def commit(made: Path, digest: str) -> None:
     try:
         os.rename(made, target)
     except OSError:
-        shutil.rmtree(made, ignore_errors=True)
-        if find(digest) is None:
-            raise
+        if find(digest) is None:  # what is there is half of an entry
+            shutil.rmtree(target, ignore_errors=True)
+            os.rename(made, target)
+        else:
+            shutil.rmtree(made, ignore_errors=True)
+
+
+@contextmanager
+def lock(digest: str) -> Iterator[None]:
+    """One process at a time; a process that ends has it no more."""
+    path = cache_folder() / f"{digest}.lock"
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def read_used(base: str) -> list[int] | None:

@@ -86,7 +86,7 @@ def make_request(
     fixed = [*layout.constants, *(layout.fixed(trained) if fused else ())]
     shapes = [(leaf.shape, leaf.dtype, leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     autocast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
-    call = repr((shapes, str(spec), threads, flags, fused, has_grad, autocast))
+    call = repr((shapes, str(spec), threads, flags, fused, has_grad, autocast, layout.places))
     base = _key.digest(module, [(name, layout.get(name)) for name in moving], [layout.get(name) for name in fixed], call)
     if cotangents is None and has_grad and not fused:
         cotangents = _cache.read_used(base)
@@ -188,7 +188,10 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
         before = layout.values()
         counts = [int(each.num_batches_tracked) for each in layout.norms if each.num_batches_tracked is not None]
         with torch.set_grad_enabled(request.has_grad):
+            versions = [each._version for each in given]
             results = flat(*given)
+        if changed := [name for name, each, version in zip(names, given, versions, strict=True) if each._version != version]:
+            raise CompileError(f"the module changes {changed[0]} in place; give it a copy")
         if before != Layout(request.module).values():
             raise CompileError("the module changes its attributes or buffers in forward")
         _check_graph(results)
@@ -374,6 +377,7 @@ def _work(request: Request, folder: Path) -> None:
     """What the child does; its end is that of the process."""
     status = 1
     try:
+        os.setpgid(0, 0)  # with the compiler, so that both can be ended
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.nice(10)
         torch.set_num_threads(1)
@@ -383,10 +387,14 @@ def _work(request: Request, folder: Path) -> None:
         _symbolics.register()
         for parameter in request.module.parameters():  # of the gradients that PyTorch makes, not of those it hands on
             parameter._backward_hooks = None
-        with torch.random.fork_rng():
-            _compile(request, folder)
-        (folder / "log.txt").unlink()
-        _cache.commit(folder, request.digest)
+        with _cache.lock(request.digest):  # of several processes one compiles
+            if _cache.find(request.digest) is None:
+                with torch.random.fork_rng():
+                    _compile(request, folder)
+                (folder / "log.txt").unlink()
+                _cache.commit(folder, request.digest)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
         if request.cotangents is not None:
             _cache.write_used(request.base, request.cotangents)
         status = 0
@@ -406,6 +414,7 @@ class Job:
 
     def __init__(self, request: Request) -> None:
         """Raises OSError where there is no place, or no process, for it."""
+        self.running = False
         self.digest = request.digest
         self.folder = _cache.begin(request.digest)
         self.error = ""
@@ -420,12 +429,19 @@ class Job:
         self.begun = time.monotonic()
         self.running = True
 
+    def _kill(self) -> None:
+        """The child, and the compiler that it has started."""
+        try:
+            os.killpg(self.child, signal.SIGKILL)
+        except ProcessLookupError:  # it has no group yet
+            os.kill(self.child, signal.SIGKILL)
+
     def _poll(self, wait: bool) -> tuple[int, int]:
         """As os.waitpid. A child that takes too long is ended."""
         while True:
             child, status = os.waitpid(self.child, os.WNOHANG)
             if child == 0 and time.monotonic() - self.begun > _LIMIT_S:
-                os.kill(self.child, signal.SIGKILL)
+                self._kill()
                 return os.waitpid(self.child, 0)
             if child or not wait:
                 return child, status
@@ -436,11 +452,14 @@ class Job:
         if self.running and self.owner == os.getpid():
             self.running = False
             try:
-                os.kill(self.child, signal.SIGKILL)
+                self._kill()
                 os.waitpid(self.child, 0)
             except (ProcessLookupError, ChildProcessError):
                 pass
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __del__(self) -> None:
+        self.cancel()
 
     def is_done(self, wait: bool = False) -> bool:
         if not self.running:

@@ -53,6 +53,11 @@ def _sources() -> Iterable[str]:
             continue
 
 
+def exporter() -> list[str]:
+    """What makes graphs of modules."""
+    return [_file_identity(str(path)) for path in sorted(Path(__file__).parent.glob("*.py"))]
+
+
 def content_digest(tensor: torch.Tensor) -> str:
     """Of the values."""
     flat = tensor.detach().cpu().contiguous().reshape(-1)
@@ -69,6 +74,8 @@ class _Describer:
 
     def __init__(self) -> None:
         self.is_complete = True
+        self.known: set[int] = set()
+        """Modules that are described one by one."""
 
     def describe(self, value: Any, depth: int = 0) -> str:
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
@@ -100,7 +107,8 @@ class _Describer:
         if isinstance(value, (type, types.BuiltinFunctionType, types.ModuleType)) or inspect.isroutine(value):
             return f"{kind}{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value)}"
         if isinstance(value, torch.nn.Module):
-            return f"{kind} {id(value) if depth else ''}" if depth else kind  # modules are described one by one
+            self.is_complete &= id(value) in self.known
+            return kind
         if hasattr(value, "__dict__"):
             return f"{kind}{[(name, deeper(each)) for name, each in sorted(vars(value).items())]}"
         if dataclasses.is_dataclass(value):  # with slots
@@ -110,6 +118,7 @@ class _Describer:
 
     def describe_module(self, module: torch.nn.Module) -> Iterable[str]:
         skipped = {"_parameters", "_buffers", "_modules", "forward"}
+        self.known = {id(each) for each in module.modules()}
         for name, each in module.named_modules():
             kind = type(each)
             yield f"{name}: {kind.__module__}.{kind.__qualname__}"
@@ -125,7 +134,7 @@ class _Describer:
             for key in sorted(each.__dict__):
                 if key not in skipped and not key.endswith("_hooks") and not key.endswith("_hooks_with_kwargs"):
                     value = each.__dict__[key]
-                    yield f"{key}={'module' if isinstance(value, torch.nn.Module) else self.describe(value)}"
+                    yield f"{key}={self.describe(value)}"
 
 
 def digest(
@@ -140,6 +149,7 @@ def digest(
         torch.__version__,
         _file_identity(compiler) if compiler else "",
         repr(_runtime.host()),
+        *exporter(),
         call,
         *_sources(),
         *describer.describe_module(module),

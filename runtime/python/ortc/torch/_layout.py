@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -28,9 +29,27 @@ def _walk(module: torch.nn.Module, found: list[torch.nn.Module]) -> list[torch.n
     return found
 
 
+def place_of(tensor: torch.Tensor) -> tuple[int, int]:
+    """Where the values are, and how often they have been written."""
+    return tensor.data_ptr() if tensor.layout is torch.strided else id(tensor), tensor._version
+
+
+def keep(tensors: list[torch.Tensor]) -> list[Any]:
+    """What sees to it that no other tensor gets one of these places."""
+    return [each.untyped_storage() if each.layout is torch.strided else each for each in tensors]
+
+
 def _collections(module: torch.nn.Module) -> list[Any]:
     """Lists and dicts that are attributes of the module's own."""
     return [value for name, value in module.__dict__.items() if value.__class__ in (list, dict) and name not in _OF_MODULES]
+
+
+def _wrappers() -> tuple[type, ...]:
+    """Modules whose forward exchanges something with other processes or devices."""
+    found: list[type] = [torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel]
+    if sharded := sys.modules.get("torch.distributed.fsdp"):
+        found += [sharded.FullyShardedDataParallel, sharded.FSDPModule]
+    return tuple(found)
 
 
 def _is_plain(item: Any) -> bool:
@@ -53,12 +72,13 @@ class Layout:
         self.constants: list[str] = []
         """Buffers whose values are in artifacts."""
         seen: set[int] = set()
-        self.places = 0
-        """Of all parameters, shared ones and those that are None too."""
+        self.places: list[int] = []
+        """Which tensor each parameter is, by the order in which they come first: shared ones have one number."""
+        order: dict[int, int] = {}
         for path, each in module.named_modules(remove_duplicate=False):
             prefix = path + "." if path else ""
             for key, parameter in each._parameters.items():
-                self.places += 1
+                self.places.append(order.setdefault(id(parameter), len(order)))
                 if parameter is None:
                     continue
                 self.slots[prefix + key] = (each._parameters, key)
@@ -76,16 +96,21 @@ class Layout:
                 else:
                     self.constants.append(prefix + key)
         self._live = [self.get(name) for name in self.parameters]
-        self._fixed = [self.get(name) for name in self.constants]
+        self.fixed_tensors = [self.get(name) for name in self.constants]
+        """Tensors whose values are in artifacts: those buffers, and tensors that are attributes."""
+        own = {id(each) for each in self.modules}
         containers: list[Any] = []
         for each in self.modules:
             containers += [each.__dict__, each._modules, each._parameters, each._buffers]
             containers += _collections(each)
             if each is not module:
                 containers += [each.__dict__[name] for name in _HOOKS]
-            for value in each.__dict__.values():
-                if isinstance(value, torch.Tensor):
-                    self._fixed.append(value)
+            for values in (each.__dict__, *_collections(each)):
+                for value in values.values() if isinstance(values, dict) else values:
+                    if isinstance(value, torch.Tensor):
+                        self.fixed_tensors.append(value)
+                    elif isinstance(value, torch.nn.Module) and id(value) not in own:  # a teacher that is not registered
+                        self.fixed_tensors += [*value.parameters(), *value.buffers()]
         self._containers = tuple(containers)
         self._snapshot = _runtime.take_snapshot(self._containers)
         self.attributes = self._describe()
@@ -99,12 +124,12 @@ class Layout:
         """What compiled steps take for granted of tensors, and may change while they are the same objects: what parameters
         are, and the values of other tensors, by their versions."""
         found: list[Any] = [(each.requires_grad, each.dtype, each.shape, each.is_contiguous(), each.is_cpu) for each in self._live]
-        found += [(each.data_ptr(), each._version, each.requires_grad) for each in self._fixed]
+        found += [(*place_of(each), each.requires_grad) for each in self.fixed_tensors]
         return found
 
     def values(self) -> tuple[Any, ...]:
         """What forward must leave as it is: plain attributes, and tensors other than running statistics."""
-        return self.attributes, [(each.data_ptr(), each._version) for each in self._fixed]
+        return self.attributes, [place_of(each) for each in self.fixed_tensors]
 
     def has_hooks(self) -> bool:
         """Of modules within the module."""
@@ -117,8 +142,11 @@ class Layout:
     def refusal(self) -> str:
         """What of the module has other numbers, or other gradients, when it is exported; empty where nothing has."""
         for name in self.parameters:
-            if isinstance(self.get(name), torch.nn.UninitializedParameter):
+            parameter = self.get(name)
+            if isinstance(parameter, torch.nn.UninitializedParameter):
                 return f"parameter '{name}' is not initialized"
+            if type(parameter) not in (torch.nn.Parameter, torch.Tensor):
+                return f"parameter '{name}' is a {type(parameter).__qualname__}"
         if self.has_hooks():
             return "a module within the module has hooks"
         for module in self.modules:
@@ -130,6 +158,8 @@ class Layout:
                 return f"a {kind} has a padding row"
             if isinstance(module, _BatchNorm) and module.training and module.momentum is None and module.track_running_stats:
                 return f"a {kind} averages over all steps (momentum=None)"
+            if isinstance(module, _wrappers()):
+                return f"a {kind} is in it: compile_ comes before a module is wrapped, or is of the module within"
             if isinstance(module, torch.nn.SyncBatchNorm):
                 return f"a {kind} exchanges statistics with other processes"
         return ""

@@ -248,6 +248,9 @@ class Call:
     weights: tuple[torch.Tensor, ...] = ()
     versions: tuple[int, ...] = ()
     lease: _Lease | None = None
+    again: Callable[[Sequence[Any]], tuple[list[Any], list[Any]]] | None = None
+    """Takes gradients of outputs, and computes forward and backward anew with PyTorch: gradients of the call's tensors, and of the
+    trained parameters."""
     like: tuple[tuple[torch.Size, torch.dtype], ...] = ()
     """Shapes and types of the inputs that have gradients."""
 
@@ -304,10 +307,14 @@ class Apply(torch.autograd.Function):
             plan = step.plans[present] = step.plan(present)
         call.note(plan.used)
         if plan.surplus:
-            raise RuntimeError(
-                f"output {plan.surplus[0]} had no gradient in the steps before this one, and the compiled step has none "
-                "for it; the next steps will: repeat this one"
-            )
+            if step.is_random or call.again is None:
+                raise RuntimeError(
+                    f"output {plan.surplus[0]} had no gradient in the steps before this one, and the compiled step has none "
+                    "for it; the next steps will: repeat this one"
+                )
+            call.lease.end()  # type: ignore[union-attr]
+            of_tensors, of_weights = call.again(cotangents)
+            return (None, *[None if number is None else of_tensors[number] for number, _ in step.sources], *of_weights)
         inputs = tuple([torch.empty(shape, dtype=dtype) for shape, dtype in call.like])
         kept = len(step.kept)
         dense = tuple([each.contiguous() for each in saved])

@@ -58,14 +58,19 @@ def _cumsum(g: Any, x: Any, dim: Any, dtype: Any = None) -> Any:
 def _detach(g: Any, x: Any) -> Any:
     """torch.detach: numbers without their gradient, of operators that have none.
 
-    A number of 2**24 or more is whole, and Floor gives it as it is; of others it leaves out what is below 2**-100.
+    From where on numbers are whole, Floor gives them as they are; of others it leaves out what is below a scale.
     """
+    from torch.onnx import JitScalarType
     from torch.onnx import symbolic_helper as helper
 
     if not helper._is_fp(x):
         return x
-    fine = g.op("Mul", g.op("Floor", g.op("Mul", x, _like(g, x, 2.0**100))), _like(g, x, 2.0**-100))
-    return g.op("Where", g.op("GreaterOrEqual", g.op("Abs", x), _like(g, x, 2.0**24)), g.op("Floor", x), fine)
+    kind = JitScalarType.from_value(x, JitScalarType.FLOAT)
+    if kind == JitScalarType.HALF:  # whose largest number is small
+        return g.op("Cast", _detach(g, g.op("Cast", x, to_i=JitScalarType.FLOAT.onnx_type())), to_i=kind.onnx_type())
+    whole, scale = (2.0**53, 2.0**900) if kind == JitScalarType.DOUBLE else (2.0**24, 2.0**100)
+    fine = g.op("Mul", g.op("Floor", g.op("Mul", x, _like(g, x, scale))), _like(g, x, 1 / scale))
+    return g.op("Where", g.op("GreaterOrEqual", g.op("Abs", x), _like(g, x, whole)), g.op("Floor", x), fine)
 
 
 def _embedding(g: Any, weight: Any, indices: Any, padding: Any, by_frequency: Any, sparse: Any) -> Any:
@@ -86,7 +91,7 @@ def _attention(
     g: Any, query: Any, key: Any, value: Any, mask: Any, dropout: Any, causal: Any, scale: Any, grouped: Any
 ) -> Any:
     """torch.nn.functional.scaled_dot_product_attention, with groups of heads that share keys. A row whose keys are all
-    hidden by truth values gives zeros, and so do its gradients."""
+    hidden, by truth values or minus infinity, gives zeros, and so do its gradients."""
     from torch.onnx import symbolic_helper as helper
 
     constant = functools.partial(_constant, g)
@@ -115,7 +120,9 @@ def _attention(
         most = g.op("ReduceMax", g.op("Cast", mask, to_i=1), constant([-1]), keepdims_i=1)
         visible = g.op("Cast", most, to_i=9)
     elif not helper._is_none(mask):
-        scores = g.op("Add", scores, mask)
+        hidden = g.op("Cast", g.op("Equal", mask, _like(g, mask, -torch.inf)), to_i=1)
+        visible = g.op("Less", g.op("ReduceMin", hidden, constant([-1]), keepdims_i=1), constant(0.5))
+        scores = g.op("Where", visible, g.op("Add", scores, mask), _like(g, query, 0.0))
     weights = g.op("Softmax", scores, axis_i=-1)
     if visible is not None:
         weights = g.op("Where", visible, weights, _like(g, query, 0.0))

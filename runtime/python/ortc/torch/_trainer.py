@@ -18,7 +18,7 @@ from ortc._errors import CompileError, ShapeError
 from ortc._session import Session
 from ortc.torch import _cache
 from ortc.torch._export import Job, make_request
-from ortc.torch._layout import Layout
+from ortc.torch._layout import Layout, keep, place_of
 from ortc.torch._step import default_threads
 
 
@@ -88,7 +88,8 @@ class Trainer:
         self._settings = "" if isinstance(optimizer, str) else describe_optimizer(optimizer, lr=0.0)
         self._whole = _WithLoss(model, loss)
         self._places: dict[str, torch.Tensor] = {}
-        self._sessions: dict[Any, tuple[Session, list[str]]] = {}
+        self._sessions: dict[Any, tuple[Session, list[str], list[Any]]] = {}
+        """With the memory whose addresses are in the key."""
         self._current: Session | None = None
         self._layout: Layout | None = None
 
@@ -102,17 +103,18 @@ class Trainer:
             self._layout = Layout(self._whole)
         layout = self._layout
         trained = [name for name in layout.parameters if layout.get(name).requires_grad]
-        fixed = [layout.get(name) for name in (*layout.fixed(trained), *layout.constants)]
+        fixed = [*(layout.get(name) for name in layout.fixed(trained)), *layout.fixed_tensors]
         key = (
             spec,
             tuple((leaf.shape, leaf.dtype) for leaf in leaves),
             tuple(trained),
-            layout.attributes,
-            tuple((each.data_ptr(), each._version) for each in fixed),
+            (layout.attributes, *layout.places),
+            tuple(map(place_of, fixed)),
+            torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None,
         )
         if key not in self._sessions:
-            self._sessions[key] = self._compile(layout, leaves, spec)
-        session, names = self._sessions[key]
+            self._sessions[key] = *self._compile(layout, leaves, spec), keep(fixed)
+        session, names, _ = self._sessions[key]
         if session is not self._current:
             self._move_to(session, layout)
         self._follow(layout)

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import itertools
 import types
@@ -21,7 +22,7 @@ from torch import is_autocast_enabled, is_grad_enabled
 from ortc._errors import CompileError
 from ortc.torch import _cache
 from ortc.torch._export import Job, Request, make_request
-from ortc.torch._layout import Layout
+from ortc.torch._layout import Layout, keep
 from ortc.torch._report import Report
 from ortc.torch._step import Apply, Call, Step, default_threads
 
@@ -76,7 +77,10 @@ class Compiled:
         self.state: list[Any] = []
         self.kind = 0
         """A number for what the module is now: plain attributes, what its tensors are, values of its buffers."""
-        self.kinds: dict[Any, int] = {}
+        self.kinds: dict[Any, tuple[int, list[Any]]] = {}
+        """With the memory whose addresses are in the key."""
+        self.is_called_without = False
+        """Gradients, in training mode: by checkpointing, which computes again then, and must draw the same numbers."""
         self.noted: set[str] = set()
         self.used: dict[Any, set[int]] = {}
         self.numbers: dict[Any, tuple[list[Any], set[int]]] = {}
@@ -112,20 +116,28 @@ class Compiled:
         if not why:
             layout = self._follow()
             entry = self._find(layout, leaves, spec, has_grad)
+            if entry.step is not None and entry.step.is_random and self.is_called_without:
+                entry.step, entry.reason = None, "a module with random operators is called without gradients, too"
             if entry.step is not None:
                 self.report.compiled += 1
-                return self._run(entry, entry.step, layout, leaves, has_grad)
+                return self._run(entry, entry.step, layout, leaves, spec, has_grad)
             why = entry.reason or entry.waiting
+            if entry.reason:
+                self._raise(why)
+        else:
+            self._raise(why)
         self.report.eager[why] += 1
-        return self._watched(args, kwargs, leaves, spec, why)
+        return self._watched(args, kwargs, leaves, spec)
 
     def _eager(self, args: Any, kwargs: Any) -> Any:
         return type(self.module).forward(self.module, *args, **kwargs)
 
-    def _watched(self, args: Any, kwargs: Any, leaves: Sequence[Any], spec: Any, why: str) -> Any:
-        """An eager call that notes which outputs get gradients."""
-        if self.options["fallback"] == "error" and not why.startswith("compiling"):
+    def _raise(self, why: str) -> None:
+        if self.options["fallback"] == "error":
             raise CompileError(f"ortc.torch: this call is not compiled: {why}")
+
+    def _watched(self, args: Any, kwargs: Any, leaves: Sequence[Any], spec: Any) -> Any:
+        """An eager call that notes which outputs get gradients."""
         layout = self._follow()
         before = layout.values()
         result = self._eager(args, kwargs)
@@ -157,9 +169,7 @@ class Compiled:
 
     def _refuse(self) -> str:
         """Why no call without gradients in training mode is compiled."""
-        if any(each.step is not None and each.step.is_random for each in self.entries.values()):
-            # Checkpointing computes again what it has first computed so, and must draw the same numbers.
-            self.refusal = "a module with random operators is called without gradients, too"
+        self.is_called_without = True
         return "gradients are disabled in training mode"
 
     def _follow(self) -> Layout:
@@ -177,7 +187,11 @@ class Compiled:
             if len(self.kinds) > _MOST_KINDS:
                 self.refusal = f"the module has been {_MOST_KINDS} different ones: attributes or buffers change from call to call"
                 self.kinds.clear()
-            self.kind = self.kinds.setdefault((layout.attributes, *state), next(_numbers))
+                self.forget()
+            key = (layout.attributes, *state)
+            if key not in self.kinds:
+                self.kinds[key] = next(_numbers), keep(layout.fixed_tensors)
+            self.kind, _ = self.kinds[key]
         return layout
 
     def forget(self) -> None:
@@ -306,7 +320,7 @@ class Compiled:
 
     # ---- Running.
 
-    def _run(self, entry: _Entry, step: Step, layout: Layout, leaves: Sequence[Any], has_grad: bool) -> Any:
+    def _run(self, entry: _Entry, step: Step, layout: Layout, leaves: Sequence[Any], spec: Any, has_grad: bool) -> Any:
         tensors = leaves if step.takes_tensors else [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         given = []
         for number, name in step.sources:
@@ -317,7 +331,8 @@ class Compiled:
         trained, statistics = layout.find(step.trained), tuple(layout.find(step.statistics))
         seed = int(torch.randint(2**31, ())) if step.is_random else 0
         if has_grad:
-            results = Apply.apply(Call(step, entry.note, statistics, seed), *given, *trained)
+            again = functools.partial(self._again, leaves, spec, trained)
+            results = Apply.apply(Call(step, entry.note, statistics, seed, again=again), *given, *trained)
         else:
             lease = step.lease()
             results = step.forward(lease, tuple(given), statistics, seed)
@@ -331,6 +346,25 @@ class Compiled:
         for place, result in zip(step.tensor_places, results, strict=True):
             flat[place] = result
         return pytree.tree_unflatten(flat, step.spec)
+
+
+    def _again(self, leaves: Sequence[Any], spec: Any, trained: list[torch.Tensor], cotangents: Sequence[Any]) -> Any:
+        """For gradients of outputs that the compiled step has none for."""
+        copies = [leaf.detach().requires_grad_(leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        args, kwargs = (tuple(copies), {}) if spec is None else pytree.tree_unflatten(copies, spec)
+        buffers = [(buffer, buffer.clone()) for buffer in self.module.buffers()]
+        with torch.enable_grad():
+            results = [each for each in pytree.tree_leaves(self._eager(args, kwargs)) if isinstance(each, torch.Tensor)]
+        with torch.no_grad():
+            for buffer, before in buffers:
+                if not torch.equal(buffer, before):
+                    buffer.copy_(before)
+        pairs = [(each, cotangent) for each, cotangent in zip(results, cotangents, strict=True) if cotangent is not None]
+        tensors = [copy for copy in copies if isinstance(copy, torch.Tensor)]
+        wanted = [each for each in tensors if each.requires_grad]
+        outputs, gradients = zip(*pairs)
+        found = iter(torch.autograd.grad(outputs, [*wanted, *trained], gradients, allow_unused=True))
+        return [next(found) if each.requires_grad else None for each in tensors], list(found)
 
 
 def compile_(
@@ -353,7 +387,7 @@ def compile_(
     if isinstance(model.__dict__.get("forward"), Compiled):
         restore_(model)
     if "forward" in model.__dict__:
-        raise ValueError("the module's forward has been replaced by something else already")
+        raise ValueError("the module's forward has been replaced by something else: compile_ comes before that, or is of the module within")
     options = {"wait": wait, "fallback": fallback, "threads": threads or default_threads(), "flags": format_flags(flags)}
     model.__dict__["forward"] = Compiled(model, options)
     return model
