@@ -141,7 +141,7 @@ class _Flat(torch.nn.Module):
         casts = torch.autocast("cpu", narrow or torch.bfloat16, enabled=narrow is not None, cache_enabled=False)
         layout = Layout(self.m)
         varying = [*tensors, *self.m.parameters(), *map(layout.get, layout.statistics)]
-        with casts, _Replaced(self.m, dict(zip(self.inputs, rest, strict=True))), Tracing(varying):
+        with casts, Replaced(self.m, dict(zip(self.inputs, rest, strict=True))), Tracing(varying):
             result = self.request.forward(*args, **kwargs)
         flat, self.spec = pytree.tree_flatten(result)
         self.tensors = [i for i, leaf in enumerate(flat) if isinstance(leaf, torch.Tensor)]
@@ -149,7 +149,7 @@ class _Flat(torch.nn.Module):
         return tuple(leaf for leaf in flat if isinstance(leaf, torch.Tensor))
 
 
-class _Replaced:
+class Replaced:
     """Parameters and buffers that are others for a while."""
 
     def __init__(self, module: torch.nn.Module, values: dict[str, torch.Tensor]) -> None:
@@ -284,93 +284,9 @@ def _compile(request: Request, folder: Path) -> None:
         (folder / name).unlink()
     (folder / "meta.json").write_text(json.dumps(meta))
     if not request.fused:
-        _verify(request, folder)
+        from ortc.torch._verify import verify
 
-
-_FAR, _FAR_NARROW = 1e-2, 1e-1
-"""Of the size of a tensor: what sums of another order, and what bfloat16's 8 bits in each operator, are far from reaching."""
-_SMALL, _SMALL_NARROW = 1e-3, 1e-1
-"""Gradients that are so much smaller than others may be rounding alone: those of biases before a batch normalisation, and
-of attention's keys, are zero but for that."""
-_CHANGE = 0.05
-"""Steps are compared with numbers that are so much others than those that they were traced with."""
-
-
-def _verify(request: Request, folder: Path) -> None:
-    """Compares the compiled step with the module itself, near the arguments of the call: whatever a graph cannot say, and
-    whatever an exporter says wrongly, or has taken for constant, is other numbers. Random modules give others in any case."""
-    from ortc.torch._step import Step
-
-    step = Step(folder, request.digest, request.module, request.threads)
-    entry = step.program.steps()["default"]["forward" if request.has_grad else "predict"]
-    outputs = {name: (dtype, shape) for name, dtype, shape in entry[1]}
-    for i, (dtype, shape) in enumerate(zip(step.dtypes, step.shapes, strict=True)):
-        got = outputs[f"output.{i}"]
-        if got != (str(dtype).removeprefix("torch."), shape):
-            raise CompileError(f"the export gives output {i} as {got[0]}{list(got[1])}, PyTorch as {dtype}{list(shape)}")
-    if step.is_random:
-        return
-    far_away = _FAR if request.autocast is None else _FAR_NARROW
-    layout = Layout(request.module)
-    leaves = [_changed(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in request.leaves]
-    trained = tuple(_changed(layout.get(name)) for name in step.trained)
-    args, kwargs = pytree.tree_unflatten(leaves, request.spec)
-    with torch.set_grad_enabled(request.has_grad), _Replaced(request.module, dict(zip(step.trained, trained, strict=True))):
-        results = tuple(each for each in pytree.tree_leaves(request.forward(*args, **kwargs)) if isinstance(each, torch.Tensor))
-    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    inputs = tuple((layout.get(name) if number is None else tensors[number]).detach().contiguous() for number, name in step.sources)
-    statistics = tuple(layout.get(name) for name in step.statistics)
-    lease = step.lease()
-    with torch.no_grad():
-        got_outputs = step.forward(lease, inputs, trained + statistics, 0)
-    for i, (wanted, got_output) in enumerate(zip(results, got_outputs, strict=True)):
-        _compare(f"output {i}", wanted, got_output, far_away)
-    if not request.has_grad:
-        return
-    torch.manual_seed(0)
-    cotangents = [torch.randn_like(each) if i in step.cotangents else None for i, each in enumerate(results)]
-    given = [torch.empty_like(inputs[i]) for i in step.gradient_inputs]
-    assert lease.frame is not None
-    kept, reread = (tuple(values[i] for i in which) for values, which in ((inputs, step.kept), (got_outputs, step.reread)))
-    buffer = step.backward(lease.frame, cotangents, kept, trained + statistics, reread, tuple(given))
-    numbers = [number for number in (step.sources[i][0] for i in step.gradient_inputs) if number is not None]
-    wanted_gradients = torch.autograd.grad(
-        [results[i] for i in step.cotangents],
-        [*trained, *(tensors[number] for number in numbers)],
-        [cotangents[i] for i in step.cotangents],
-        allow_unused=True,
-    )
-    largest = max((float(each.abs().mean()) for each in wanted_gradients if each is not None and each.numel()), default=0.0)
-    least = max(1e-6, largest * (_SMALL if request.autocast is None else _SMALL_NARROW))
-    names = [*(f"the gradient of {name}" for name in step.trained), *(f"the gradient of input {number}" for number in numbers)]
-    gradients = [*step.gradients(buffer, step.plan((True,) * len(results))), *given]
-    for name, gradient, mine in zip(names, wanted_gradients, gradients, strict=True):
-        some = gradient if mine is None else mine
-        if some is not None:
-            zeros = torch.zeros_like(some)
-            _compare(name, zeros if gradient is None else gradient, zeros if mine is None else mine, far_away, least)
-
-
-def _changed(tensor: torch.Tensor) -> torch.Tensor:
-    """Another tensor with numbers that are somewhat others."""
-    other = tensor.detach().clone()
-    if other.is_floating_point():
-        other.mul_(1 + _CHANGE * torch.randn_like(other))
-    return other.requires_grad_(tensor.requires_grad)
-
-
-def _compare(what: str, wanted: torch.Tensor, got: torch.Tensor, far_away: float, least: float = 1e-6) -> None:
-    """`least`: values that are smaller on average are compared as if they were as large."""
-    if wanted.dtype == torch.bool or not wanted.dtype.is_floating_point:
-        far = bool((wanted != got).any())
-    else:
-        both = torch.stack([wanted.detach().double(), got.detach().double()])
-        both = both.masked_fill((both[0] == both[1]) | both.isnan().all(0), 0.0)
-        far = bool(both.isfinite().all(0).logical_not().any()) or float((both[0] - both[1]).abs().sum()) > far_away * float(
-            both[0].abs().sum() + least * both[0].numel()
-        )
-    if far:
-        raise CompileError(f"the compiled step gives other numbers than the module: {what}")
+        verify(request, folder)
 
 
 def _work(request: Request, folder: Path) -> None:
