@@ -206,8 +206,7 @@ def bloom():
 @model
 def mixtral():
     """The other ways to run experts look at numbers, or have gradients of their own."""
-    config = hf.MixtralConfig(**TEXT, num_key_value_heads=2, num_local_experts=4)
-    config._experts_implementation = "batched_mm"
+    config = hf.MixtralConfig(**TEXT, num_key_value_heads=2, num_local_experts=4, experts_implementation="batched_mm")
     return hf.MixtralForCausalLM, config, causal()
 
 
