@@ -311,6 +311,8 @@ class OptimTest(unittest.TestCase):
         params = parameters(shapes=[(20,)])
         optimizer = ortc.torch.optim.AdamW(params, 0.01, (0.8, 0.9), foreach=False, fused=True)
         train(optimizer, params, 2)
+        self.assertIsNone(optimizer.param_groups[0]["fused"])
+        self.assertEqual(str(optimizer.report), "2 calls: 2 compiled, 0 eager")
         self.assertIsInstance(optimizer, torch.optim.AdamW)
         self.assertEqual(inspect.signature(ortc.torch.optim.AdamW), inspect.signature(torch.optim.AdamW))
         for make in (copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))):

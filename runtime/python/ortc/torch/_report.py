@@ -17,13 +17,14 @@ class Report:
     eager: Counter[str] = field(default_factory=Counter)
     """By reason."""
     artifacts: int = 0
-    """In memory now."""
+    """In memory now; none are counted of optimizers."""
     failures: list[str] = field(default_factory=list)
     """What the exporter or the compiler has refused, in full."""
 
     def __str__(self) -> str:
         total = self.compiled + sum(self.eager.values())
-        lines = [f"{total} calls: {self.compiled} compiled ({self.artifacts} artifacts), {total - self.compiled} eager"]
+        held = f" ({self.artifacts} artifacts)" if self.artifacts else ""
+        lines = [f"{total} calls: {self.compiled} compiled{held}, {total - self.compiled} eager"]
         lines += [f"  {count} eager: {reason}" for reason, count in self.eager.most_common()]
         lines += [f"  failed: {text}" for text in self.failures]
         return "\n".join(lines)

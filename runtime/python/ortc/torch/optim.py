@@ -118,7 +118,7 @@ class _Compiled:
             if options.get(name):
                 kind = type(self).__name__
                 raise ValueError(f"{name}=True: a compiled step has no graph; leave it out, or take torch.optim.{kind}")
-        options.pop("fused", None)  # which code of PyTorch's runs does not matter where none does
+        options.pop("fused", None)  # it demands of PyTorch what a compiled step does not need; groups have None
         super().__init__(*arguments, **options)
 
     @property
