@@ -65,6 +65,13 @@ class BucketTest(unittest.TestCase):
         buckets = [fit(step[0]) for step in self.epoch()]
         self.assertNotEqual(buckets, sorted(buckets))
 
+    def test_the_last_batch_is_the_one_that_is_filled_up(self) -> None:
+        for epoch in range(3):
+            *steps, last = self.epoch(epoch, world=3)
+            samples = [sample for step in steps for batch in step for sample in batch]
+            self.assertEqual(len(set(samples)), 204)
+            self.assertEqual(set(range(211)) - set(samples), {sample for batch in last for sample in batch})
+
     def test_fewer_samples_than_a_batch(self) -> None:
         few = [BucketBatchSampler([3, 9], BUCKETS, 4, rank=rank, world=2, shuffle=False) for rank in range(2)]
         self.assertEqual([list(each) for each in few], [[[0, 1, 0, 1]], [[0, 1, 0, 1]]])

@@ -81,11 +81,12 @@ class BucketBatchSampler(Sampler):  # type: ignore[misc]
             whole = len(rest) // size * size
             batches += [rest[first : first + size] for first in range(0, whole, size)]
             rest = rest[whole:]
+        if self.shuffle:
+            batches = [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
         if rest and not self.drop_last:
             batches.append([rest[i % len(rest)] for i in range(size)])
-        order = torch.randperm(len(batches), generator=generator).tolist() if self.shuffle else range(len(batches))
-        for number in order:
-            yield batches[number][self.rank * self.batch_size : (self.rank + 1) * self.batch_size]
+        for batch in batches:
+            yield batch[self.rank * self.batch_size : (self.rank + 1) * self.batch_size]
 
 
 class PadToBucket:
