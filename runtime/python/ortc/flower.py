@@ -21,7 +21,7 @@ except ImportError as error:
 
 from ortc._artifact import Artifact
 from ortc._data import Data
-from ortc._errors import ArgumentError, ShapeError
+from ortc._errors import ArgumentError
 from ortc._session import Session
 from ortc._trainer import Trainer
 
@@ -29,23 +29,13 @@ _ARRAYS, _CONFIG, _METRICS, _WEIGHTS, _STATE = "arrays", "config", "metrics", "w
 
 
 def get_arrays(session: Session) -> ArrayRecord:
-    """What a session has trained, in the order of the artifact's parameters: what a server starts with, and clients send."""
-    parts = [session.read(name) for name in session.parameters]
-    if any(part.dtype.kind != "f" for part in parts):
-        raise ArgumentError("parameters in bfloat16 are not averaged; compile with float32 parameters")
-    return ArrayRecord({_WEIGHTS: Array(np.concatenate([part.ravel() for part in parts]))})
+    """What a session has trained, as read_parameters gives it: what a server starts with, and clients send."""
+    return ArrayRecord({_WEIGHTS: Array(session.read_parameters())})
 
 
 def set_arrays(session: Session, arrays: ArrayRecord) -> None:
     """Takes what get_arrays has given, or a mean of such."""
-    values, at = arrays[_WEIGHTS].numpy(), 0
-    wanted = sum(session.artifact.tensors[name].bytes // session.read(name).itemsize for name in session.parameters)
-    if values.shape != (wanted,):
-        raise ShapeError(f"the server sends {values.size} numbers, but the artifact trains {wanted}")
-    for name in session.parameters:
-        old = session.read(name)
-        session.parameters[name] = values[at : at + old.size].reshape(old.shape).astype(old.dtype, copy=False)
-        at += old.size
+    session.write_parameters(arrays[_WEIGHTS].numpy().astype(np.float32, copy=False))  # means may be wider
 
 
 def client_app(

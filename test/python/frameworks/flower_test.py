@@ -63,8 +63,8 @@ def make_model(norm: bool = False) -> Any:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def compile_model(**options: Any) -> ortc.Artifact:
-    return ortc.compile(make_model(**options), shapes={"batch": ROWS}, optimizer="adam:lr=1e-3", freeze=r"0\..*", target="native")
+def compile_model(norm: bool = False, **flags: Any) -> ortc.Artifact:
+    return ortc.compile(make_model(norm), shapes={"batch": ROWS}, optimizer="adam:lr=1e-3", freeze=r"0\..*", target="native", **flags)
 
 
 def make_part(context: Any) -> dict[str, Any]:
@@ -195,12 +195,23 @@ class FlowerTest(unittest.TestCase):
         for size in (size for kind, size in grid.sent):
             self.assertLessEqual(size, sum(artifact.tensors[name].bytes for name in session.parameters) * 1.01)
 
+    def test_means_may_be_wider_and_parameters_narrower(self) -> None:
+        from flwr.app import Array, ArrayRecord
+
+        import ortc.flower
+
+        for precision in ({}, {"parameters": "bf16:nearest"}):
+            session = ortc.Session(compile_model(**precision))
+            wanted = session.read_parameters() * 2
+            ortc.flower.set_arrays(session, ArrayRecord({"weights": Array(wanted.astype(np.float64))}))
+            self.assertEqual(ortc.flower.get_arrays(session)["weights"].numpy().tobytes(), wanted.tobytes())
+
     def test_what_is_refused(self) -> None:
         import ortc.flower
 
         small = ortc.Session(compile_model())
         large = ortc.Session(compile_model(norm=True))
-        with self.assertRaisesRegex(ortc.ShapeError, "the server sends 25994 numbers, but the artifact trains 26250"):
+        with self.assertRaisesRegex(ortc.ShapeError, r"are 26250 numbers of float32 in one row, but float32\[25994\] was given"):
             ortc.flower.set_arrays(large, ortc.flower.get_arrays(small))
 
 
