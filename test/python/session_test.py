@@ -7,9 +7,11 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 import numpy as np
 import ortc
@@ -240,6 +242,15 @@ class TensorsTest(unittest.TestCase):
         values = (bits.astype(np.uint32) << 16).view(np.float32)
         exact = ortc.Session(compile_digits()).read("0.weight")
         np.testing.assert_allclose(values, exact, rtol=2**-8)  # half a unit of bfloat16's 8 bits
+        with unittest.mock.patch.dict(sys.modules, ml_dtypes=None):  # not installed
+            other, read = ortc.Session(compile_digits("--parameters", "bf16:nearest")), session.read("0.weight")
+            self.assertEqual(read.dtype, np.uint16)
+            other.write("0.weight", read)
+            other.parameters["2.weight"] = session.parameters["2.weight"]
+            for name in ("0.weight", "2.weight"):
+                self.assertEqual(other.read(name).tobytes(), session.read(name).tobytes())
+            with self.assertRaisesRegex(ortc.ShapeError, r"'0.bias' is float32 .64., but the values are uint16"):
+                ortc.Session(compile_digits()).write("0.bias", np.zeros(64, np.uint16))
 
 
 class CheckpointTest(unittest.TestCase):

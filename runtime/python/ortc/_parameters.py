@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ortc._arrays import as_bfloat16
+from ortc._arrays import Bits, widen
 from ortc._errors import ShapeError
 
 if TYPE_CHECKING:
@@ -33,13 +33,6 @@ def _tensors(session: Session, trainable: bool) -> list[tuple[Tensor, slice]]:
     return found
 
 
-def _widen(values: NDArray[Any], dtype: str) -> NDArray[np.float32]:
-    if dtype == "bfloat16":
-        return (values.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    with np.errstate(over="ignore"):
-        return values.astype(np.float32)
-
-
 def _narrow(values: NDArray[np.float32]) -> NDArray[np.uint16]:
     """As bfloat16, rounded to the nearest, ties to even."""
     bits = values.view(np.uint32)
@@ -50,8 +43,10 @@ def _narrow(values: NDArray[np.float32]) -> NDArray[np.uint16]:
 def read(session: Session, trainable: bool) -> NDArray[np.float32]:
     tensors = _tensors(session, trainable)
     result = np.empty(tensors[-1][1].stop if tensors else 0, np.float32)
-    for tensor, place in tensors:
-        result[place] = _widen(session.read(tensor.name), tensor.dtype).reshape(-1)
+    with np.errstate(over="ignore"):
+        for tensor, place in tensors:
+            values = session.read(tensor.name)
+            result[place] = (widen(values) if tensor.dtype == "bfloat16" else values).reshape(-1)
     return result
 
 
@@ -63,9 +58,4 @@ def write(session: Session, values: Any, trainable: bool) -> None:
         raise ShapeError(f"the parameters are {count} numbers of float32 in one row, but {given.dtype}{list(given.shape)} was given")
     for tensor, place in tensors:
         part = np.ascontiguousarray(given[place]).reshape(tensor.shape)
-        if tensor.dtype != "bfloat16":
-            session.write(tensor.name, part.astype(tensor.dtype, copy=False))
-        elif session.device == "cpu":
-            session.view(tensor.name).view(np.uint16)[...] = _narrow(part)
-        else:
-            session.write(tensor.name, as_bfloat16(_narrow(part)))
+        session.write(tensor.name, Bits(_narrow(part)) if tensor.dtype == "bfloat16" else part.astype(tensor.dtype, copy=False))

@@ -88,6 +88,15 @@ class Session(_runtime.Session):
 
     # ---- Tensors.
 
+    def write(self, name: str, values: Any) -> None:
+        """Takes an array of the tensor's type and shape: what `read` has given, say."""
+        tensor = self.artifact.tensors.get(name)
+        if tensor is not None and tensor.dtype == "bfloat16":
+            from ortc._arrays import as_read
+
+            values = as_read(values)
+        super().write(name, values)
+
     def _place(self, name: str) -> NDArray[Any]:
         if self.device == "cpu":
             return self.view(name)
