@@ -72,24 +72,32 @@ std::vector<int64_t> Update::listPieces() const {
   return lengths;
 }
 
+ortc_status Update::bindScalars(ortc_session *session) {
+  char *place = reinterpret_cast<char *>(numbers.data());
+  ortc_status status = ORTC_OK;
+  for (size_t piece = 0; piece < pieces.size() && status == ORTC_OK; ++piece) {
+    status = ortc_session_use_binding(session, pieces[piece].second);
+    for (size_t i = 0; i < scalars.size() && status == ORTC_OK; ++i)
+      status = ortc_bind(session, scalars[i].c_str(), place + i * elementBytes, elementBytes);
+  }
+  return status;
+}
+
 /// With a session whose scalars, in every binding, are those of this object.
 void Update::addWorker() {
-  Worker &worker = workers.emplace_back();
+  Worker worker;
   worker.rest.resize(vectors.size() * size_t(pieces.back().first) * elementBytes);
   ortc_session_options options = ORTC_INIT(ortc_session_options);
   options.flags = ORTC_SESSION_BIND_ALL;
   ortc_message message{};
-  ortc_status status = ortc_session_create(program->get(), &options, &worker.session, &message);
-  if (status != ORTC_OK) {
-    workers.pop_back();
-    throw std::runtime_error(message.text);
+  if (ortc_session_create(program->get(), &options, &worker.session, &message) != ORTC_OK)
+    throw std::runtime_error(message.text); // the GIL, which raise() needs, is free
+  if (bindScalars(worker.session) != ORTC_OK) {
+    std::string text = ortc_session_message(worker.session);
+    ortc_session_destroy(worker.session);
+    throw std::runtime_error(text);
   }
-  char *place = reinterpret_cast<char *>(numbers.data());
-  for (auto [length, binding] : pieces) {
-    ortc_session_use_binding(worker.session, binding);
-    for (size_t i = 0; i < scalars.size(); ++i)
-      ortc_bind(worker.session, scalars[i].c_str(), place + i * elementBytes, elementBytes);
-  }
+  workers.push_back(std::move(worker));
 }
 
 // ---- Batches.

@@ -62,6 +62,7 @@ private:
   };
   struct Work;
   void readProgram();
+  ortc_status bindScalars(ortc_session *session);
   void addWorker();
   static void ORTC_STEP_ABI runPart(void *work, int64_t part, int64_t worker);
   void run(Worker &worker, const Batch &batch, int64_t begin, int64_t end) const;
