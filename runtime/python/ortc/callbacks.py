@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import os
@@ -13,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ortc._errors import ArgumentError
+from ortc._packages import need
 
 if TYPE_CHECKING:
     from ortc._trainer import Trainer
@@ -97,21 +97,13 @@ def _describe(trainer: Trainer) -> dict[str, Any]:
     return {**kinds, **session.scalars, "seed": trainer.seed}
 
 
-def _need(package: str, callback: str) -> Any:
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        name = package.partition(".")[0]
-        raise ImportError(f"the callback {callback} needs the package {name}: pip install {name}") from error
-
-
 class TensorBoard(Tracker):
     """Event files for TensorBoard, by the writer of its package."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        event = _need("tensorboard.compat.proto.event_pb2", "TensorBoard")
-        summary = _need("tensorboard.compat.proto.summary_pb2", "TensorBoard")
-        writer = _need("tensorboard.summary.writer.event_file_writer", "TensorBoard")
+        event = need("tensorboard.compat.proto.event_pb2", "the callback TensorBoard")
+        summary = need("tensorboard.compat.proto.summary_pb2", "the callback TensorBoard")
+        writer = need("tensorboard.summary.writer.event_file_writer", "the callback TensorBoard")
         self._event, self._summary = event.Event, summary.Summary
         self._open = lambda: writer.EventFileWriter(os.fspath(folder))
         self._writer: Any = None
@@ -137,8 +129,8 @@ class MLflow(Tracker):
 
     def __init__(self, uri: str | None = None, experiment: str = "Default", name: str | None = None) -> None:
         """`uri`: of the store, such as "sqlite:///mlflow.db"; None is what MLFLOW_TRACKING_URI says."""
-        self._entities = _need("mlflow.entities", "MLflow")
-        self._client = _need("mlflow", "MLflow").MlflowClient(tracking_uri=uri)
+        self._entities = need("mlflow.entities", "the callback MLflow")
+        self._client = need("mlflow", "the callback MLflow").MlflowClient(tracking_uri=uri)
         self.experiment = experiment
         self.name = name
         self.run: str | None = None
@@ -179,7 +171,7 @@ class WandB(Tracker):
 
     def __init__(self, **settings: Any) -> None:
         """`settings`: of wandb.init, such as project="digits", mode="offline"."""
-        self._wandb = _need("wandb", "WandB")
+        self._wandb = need("wandb", "the callback WandB")
         self._settings = settings
         self.run: Any = None
 

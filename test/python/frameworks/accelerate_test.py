@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from launch import run_processes
 from modules import use_own_cache
-from processes import run_processes
 from tolerance import distance, limit, nudge
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset

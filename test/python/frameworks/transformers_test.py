@@ -13,8 +13,8 @@ import unittest
 from typing import Any
 
 import torch
+from launch import run_processes
 from modules import use_own_cache
-from processes import run_processes
 from tolerance import distance, limit, nudge
 
 import ortc.torch

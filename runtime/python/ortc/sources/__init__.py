@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ortc import _packages
+from ortc._arrays import widen
 from ortc._errors import ArgumentError, CompileError, ShapeError
 
 if TYPE_CHECKING:
@@ -72,10 +74,7 @@ def _load(name: str) -> Source:
 
 def need(package: str, what: str) -> Any:
     """Imports a package that exports models."""
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise CompileError(f"{what} needs the package {package} ({error}): pip install {package}") from error
+    return _packages.need(package, what, CompileError)
 
 
 def list_values(inputs: Inputs) -> list[Any]:
@@ -153,6 +152,4 @@ def update(model: Any, session: Session) -> Any:
 def _read(session: Session, name: str) -> NDArray[Any]:
     """A copy, in a type that numpy has."""
     values: NDArray[Any] = session.read(name)
-    if session.artifact.tensors[name].dtype == "bfloat16":
-        return (values.view("u2").astype("u4") << 16).view("f4")
-    return values
+    return widen(values) if session.artifact.tensors[name].dtype == "bfloat16" else values

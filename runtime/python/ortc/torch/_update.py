@@ -23,7 +23,7 @@ from ortc import _runtime
 from ortc._artifact import Artifact
 from ortc._compile import find_compiler, run_compiler
 from ortc._errors import CompileError
-from ortc.torch import _cache, _symbolics
+from ortc.torch import _cache, _key, _symbolics
 from ortc.torch._rules import Rule, Switches
 
 PIECES = tuple(1 << bits for bits in range(18, 3, -1))
@@ -96,9 +96,8 @@ def _compile(rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int, f
 
 
 def _digest(rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int) -> str:
-    compiler = Path(find_compiler() or "")
-    status = compiler.stat() if compiler.is_file() else None
-    identity = (str(compiler), status.st_size, status.st_mtime_ns) if status else ()
+    compiler = find_compiler()
+    identity = _key._file_identity(compiler) if compiler and Path(compiler).is_file() else ""
     source = inspect.getsource(inspect.getmodule(rule.formula) or rule.formula)
     depends: Any = (torch.__version__, identity, _runtime.host(), source, rule.name, switches, str(dtype), scalars, PIECES)
     return hashlib.sha256(repr(depends).encode()).hexdigest()
