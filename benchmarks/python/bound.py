@@ -6,6 +6,9 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 usage: bound.py [NAME ...] [--seconds 3] [--rounds 6] [--core N] [--models build/train-step/models] [--ortc build/bin/ortc]
                 [--artifacts FOLDER]
 
+The host is steps.c, which host.py compiles and loads: Python only starts it, and no figure has Python in it. It stands here since
+ortc.torch trains parameters that are bound so.
+
 NAME: models of benchmarks/train-step. All three are compiled with --cotangents and AdamW, run on one core and read the same numbers:
     session  parameters and gradients in the session, in the layouts that the compiler chose
     bound    --bind parameters,gradients: the host's, dense
