@@ -222,12 +222,24 @@ class TorchTest(unittest.TestCase):
         import modules
         import torch
 
+        class Counting(modules.Mlp):
+            calls = 0
+
+            def forward(self, x: Any) -> Any:
+                self.calls += 1
+                return super().forward(x)
+
+        norm, idle = torch.nn.BatchNorm1d(3), torch.nn.Sequential(torch.nn.Linear(3, 3))
+        idle[0].norm = norm
         x = torch.ones(2, 3)
         for model, inputs, error, text in (
             (modules.Branching(), (x,), ortc.CompileError, "looks at numbers of a tensor"),
+            (Counting(), (torch.ones(2, 6),), ortc.CompileError, "the module changes its attributes or buffers in forward"),
+            (torch.nn.Sequential(norm, norm), (x,), ortc.CompileError, "a batch normalisation runs several times in a step"),
+            (idle, (x,), ortc.CompileError, "or not at all"),
             (modules.Mlp(), None, ortc.CompileError, "needs examples of what it takes"),
             (modules.Mlp(), x, ortc.ArgumentError, "inputs is a tuple of example inputs"),
-            (torch.nn.Embedding(4, 2, padding_idx=0), (torch.zeros(1, 1, dtype=torch.long),), ortc.CompileError, "a padding row"),
+            (torch.nn.EmbeddingBag(4, 2, padding_idx=0), (torch.zeros(1, 1, dtype=torch.long),), ortc.CompileError, "a padding row"),
             (object(), (x,), ortc.CompileError, "a builtins.object is no model"),
             (b"", (x,), ortc.ArgumentError, "inputs goes with models of other libraries"),
         ):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from numpy.typing import NDArray
@@ -47,7 +47,9 @@ def export(model: Any, inputs: Inputs | None, batch: int | None, folder: str) ->
         return model(*[rest.pop(name) for name in list(rest)[:positional]], **rest)
 
     trained = [name for name, each in model.named_parameters() if each.requires_grad]
-    return write(model, call, tensors, batch, folder, {name: name for name in _tensors(model)}, trained)
+    from ortc.torch._checks import one_forward
+
+    return write(model, call, tensors, batch, folder, {name: name for name in _tensors(model)}, trained, one_forward(model))
 
 
 def write(
@@ -58,8 +60,10 @@ def write(
     folder: str,
     places: Mapping[str, str],
     trained: list[str],
+    checks: AbstractContextManager[None] | None = None,
 ) -> Export:
-    """`call`: calls the model with tensors by name. `places`: names in the file of the model's tensors; `trained`: such names."""
+    """`call`: calls the model with tensors by name. `places`: names in the file of the model's tensors; `trained`: such names.
+    `checks`: stands around one call."""
     import onnx
     import torch
 
@@ -74,7 +78,9 @@ def write(
     path = os.path.join(folder, "model.onnx")
     with _undisturbed(model), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outputs = name_outputs(_look(flat, examples), inputs)
+        with checks or nullcontext():
+            paths = _look(flat, examples)
+        outputs = name_outputs(paths, inputs)
         _symbolics.register()
         try:
             torch.onnx.export(

@@ -1,0 +1,29 @@
+"""What one forward of a module must not do where a graph stands for it.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from ortc._errors import CompileError
+from ortc.torch._layout import Layout
+
+
+@contextmanager
+def one_forward(module: torch.nn.Module) -> Iterator[None]:
+    """Around one call. Raises CompileError where it has changed the module, running statistics aside, or where a batch
+    normalisation in training mode has run several times, or not at all: a step updates its statistics once."""
+    layout = Layout(module)
+    before = layout.values()
+    norms = [each for each in layout.norms if each.training and each.num_batches_tracked is not None]
+    counts = [int(each.num_batches_tracked) for each in norms]
+    yield
+    if before != Layout(module).values():
+        raise CompileError("the module changes its attributes or buffers in forward")
+    if any(int(each.num_batches_tracked) != count + 1 for each, count in zip(norms, counts, strict=True)):
+        raise CompileError("a batch normalisation runs several times in a step, or not at all")
