@@ -8,8 +8,10 @@ from __future__ import annotations
 import importlib.util
 import pathlib
 import struct
+import sys
 import tempfile
 import unittest
+import unittest.mock
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,13 @@ class TrackersTest(unittest.TestCase):
                 series.setdefault(key, []).append((event["step"], event[name]))
         self.assertEqual({name: len(rows) for name, rows in series.items()}["eval/accuracy"], 3)
         return series
+
+    def test_a_package_that_is_missing(self) -> None:
+        with (
+            unittest.mock.patch.dict(sys.modules, {"mlflow.entities": None}),
+            self.assertRaisesRegex(ImportError, "the callback MLflow needs the package mlflow .*: pip install mlflow"),
+        ):
+            ortc.callbacks.MLflow(self.folder)
 
     @unittest.skipUnless(is_there("tensorboard"), "tensorboard is not installed")
     def test_tensorboard(self) -> None:
