@@ -26,6 +26,7 @@ import torch.utils._pytree as pytree
 from ortc._compile import run_compiler
 from ortc._errors import CompileError
 from ortc.torch import _cache, _key, _symbolics
+from ortc.torch._checks import one_forward
 from ortc.torch._layout import Layout
 from ortc.torch._tracing import Tracing
 
@@ -46,7 +47,9 @@ class Request:
     forward: Callable[..., Any]
     """Of the module, as its class has it."""
     leaves: list[Any]
-    """Arguments of the call, flat."""
+    """Arguments of the call, flat, with tensors in place of numbers that vary."""
+    plain: list[Any]
+    """The same with those numbers."""
     spec: Any
     """How they are put together."""
     trained: list[str]
@@ -76,6 +79,7 @@ def make_request(
     cotangents: list[int] | None,
     threads: int,
     flags: list[str],
+    plain: list[Any] | None = None,
     fused: bool = False,
 ) -> Request:
     """Of a call of the module as it is now. Without gradients, all its tensors are inputs."""
@@ -94,6 +98,7 @@ def make_request(
         module=module,
         forward=forward,
         leaves=leaves,
+        plain=leaves if plain is None else plain,
         spec=spec,
         trained=trained,
         frozen=frozen,
@@ -185,20 +190,12 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
         each.requires_grad_(leaf.requires_grad and request.has_grad)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        before = layout.values()
-        counts = [int(each.num_batches_tracked) for each in layout.norms if each.num_batches_tracked is not None]
-        with torch.set_grad_enabled(request.has_grad):
-            versions = [each._version for each in given]
+        versions = [each._version for each in given]
+        with torch.set_grad_enabled(request.has_grad), one_forward(request.module):
             results = flat(*given)
         if changed := [name for name, each, version in zip(names, given, versions, strict=True) if each._version != version]:
             raise CompileError(f"the module changes {changed[0]} in place; give it a copy")
-        if before != Layout(request.module).values():
-            raise CompileError("the module changes its attributes or buffers in forward")
         _check_graph(results)
-        norms = [each for each in layout.norms if each.num_batches_tracked is not None]
-        for count, each in zip(counts, norms, strict=True):
-            if each.training and int(each.num_batches_tracked) != count + 1:
-                raise CompileError("a batch normalisation runs several times in a step, or not at all")
         torch.onnx.export(
             flat,
             given,

@@ -17,6 +17,7 @@ _PLAIN = {bool, int, float, str, tuple, torch.dtype}
 _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 _OF_MODULES = set(torch.nn.Module().__dict__)
 """Attributes that every module has."""
+_MOST_COLLECTIONS = 1000
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -31,7 +32,8 @@ def _walk(module: torch.nn.Module, found: list[torch.nn.Module]) -> list[torch.n
 
 def place_of(tensor: torch.Tensor) -> tuple[int, int]:
     """Where the values are, and how often they have been written."""
-    return tensor.data_ptr() if tensor.layout is torch.strided else id(tensor), tensor._version
+    place = tensor.data_ptr() if tensor.layout is torch.strided else id(tensor)
+    return place, 0 if tensor.is_inference() else tensor._version
 
 
 def keep(tensors: list[torch.Tensor]) -> list[Any]:
@@ -40,8 +42,12 @@ def keep(tensors: list[torch.Tensor]) -> list[Any]:
 
 
 def _collections(module: torch.nn.Module) -> list[Any]:
-    """Lists and dicts that are attributes of the module's own."""
-    return [value for name, value in module.__dict__.items() if value.__class__ in (list, dict) and name not in _OF_MODULES]
+    """Lists and dicts that are attributes of the module's own, and those within them."""
+    found = [value for name, value in module.__dict__.items() if value.__class__ in (list, dict) and name not in _OF_MODULES]
+    for each in found:  # which grows meanwhile
+        items = each.values() if isinstance(each, dict) else each
+        found += [item for item in items if item.__class__ in (list, dict) and len(found) < _MOST_COLLECTIONS]
+    return found
 
 
 def _wrappers() -> tuple[type, ...]:
@@ -113,6 +119,8 @@ class Layout:
                         self.fixed_tensors += [*value.parameters(), *value.buffers()]
         self._containers = tuple(containers)
         self._snapshot = _runtime.take_snapshot(self._containers)
+        self.objects: list[Any] = []
+        """Attributes that are known by their addresses."""
         self.attributes = self._describe()
         """Plain attributes of all modules, `training` among them, and whether modules within have hooks."""
 
@@ -168,7 +176,9 @@ class Layout:
         """What of its tensors steps cannot use in place."""
         for name in (*self.parameters, *self.statistics):
             each = self.get(name)
-            if each.device.type != "cpu" or each.is_floating_point() and (each.dtype != torch.float32 or not each.is_contiguous()):
+            if each.device.type != "cpu" or each.is_floating_point() and (
+                each.dtype != torch.float32 or not each.is_contiguous() or each.is_neg()
+            ):
                 return f"'{name}' is not dense float32 on the processor"
         return ""
 
@@ -189,9 +199,12 @@ class Layout:
     def _describe(self) -> tuple[Any, ...]:
         found: list[Any] = [self.has_hooks()]
         for each in self.modules:
-            for value in each.__dict__.values():
+            for name, value in each.__dict__.items():
                 if value.__class__ in _PLAIN:
-                    found.append(value)
+                    found.append((name, value))
+                elif name not in _OF_MODULES and name != "forward" and not isinstance(value, (list, dict, torch.Tensor)):
+                    found.append((name, id(value)))
+                    self.objects.append(value)
             for values in _collections(each):
                 items = values.items() if isinstance(values, dict) else values
                 found.append((len(values), *(item for item in items if _is_plain(item))))

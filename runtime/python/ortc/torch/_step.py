@@ -19,6 +19,8 @@ from ortc import _runtime
 from ortc._artifact import Artifact
 
 _ALIGNMENT = 64
+_CPU = torch.device("cpu")
+"""Also where another device is the default."""
 _pools: dict[int, _runtime.Pool] = {}
 
 
@@ -53,7 +55,7 @@ class _Buffer:
     """One piece of memory for all gradients of a step."""
 
     def __init__(self, size: int) -> None:
-        self.flat = torch.empty(size // 4 + _ALIGNMENT // 4, dtype=torch.float32)
+        self.flat = torch.empty(size // 4 + _ALIGNMENT // 4, dtype=torch.float32, device=_CPU)
         skip = -self.flat.data_ptr() % _ALIGNMENT
         self.first = skip // 4
         self.address = self.flat.data_ptr() + skip
@@ -191,7 +193,7 @@ class Step:
     ) -> list[torch.Tensor]:
         """The tensors that the module gives, in its order. `weights`: what is trained, then running statistics."""
         assert lease.frame is not None
-        results = [torch.empty(shape, dtype=dtype) for shape, dtype in self.results]
+        results = [torch.empty(shape, dtype=dtype, device=_CPU) for shape, dtype in self.results]
         bound = tuple([weights[i] for i in self.bound_order])
         lease.frame.native.forward(inputs, bound, tuple([results[i] for i in self.outputs]), seed)
         return results
@@ -212,7 +214,7 @@ class Step:
             each = cotangents[i]
             if each is None:
                 each = torch.zeros(self.shapes[i], dtype=self.dtypes[i])
-            given.append(each.contiguous())
+            given.append(each.resolve_neg().contiguous())
         bound = tuple([weights[i].contiguous() for i in self.bound_order])
         buffer = frame.gradients()
         frame.native.backward(tuple(given), buffer.address, input_gradients, kept, bound, reread)
@@ -315,7 +317,7 @@ class Apply(torch.autograd.Function):
             call.lease.end()  # type: ignore[union-attr]
             of_tensors, of_weights = call.again(cotangents)
             return (None, *[None if number is None else of_tensors[number] for number, _ in step.sources], *of_weights)
-        inputs = tuple([torch.empty(shape, dtype=dtype) for shape, dtype in call.like])
+        inputs = tuple([torch.empty(shape, dtype=dtype, device=_CPU) for shape, dtype in call.like])
         kept = len(step.kept)
         dense = tuple([each.contiguous() for each in saved])
         buffer = step.backward(frame, cotangents, dense[:kept], call.weights, dense[kept:], inputs)

@@ -254,6 +254,39 @@ def _cross_entropy(g: Any, x: Any, target: Any, weight: Any, reduction: Any, ign
     return g.op("Div", total, count) if kind == 1 else total
 
 
+def _log_sigmoid(g: Any, x: Any) -> Any:
+    """torch.nn.functional.logsigmoid, whose numbers do not end where those of the sigmoid do."""
+    return g.op("Neg", g.op("Softplus", g.op("Neg", x)))
+
+
+def _bce_with_logits(g: Any, x: Any, y: Any, weight: Any, positive: Any, reduction: Any) -> Any:
+    """torch.nn.functional.binary_cross_entropy_with_logits, in the same way."""
+    from torch.onnx import symbolic_helper as helper
+
+    one = _like(g, x, 1.0)
+    loss = g.op("Softplus", g.op("Neg", x))
+    if not helper._is_none(positive):
+        loss = g.op("Mul", g.op("Add", one, g.op("Mul", g.op("Sub", positive, one), y)), loss)
+    loss = g.op("Add", g.op("Mul", g.op("Sub", one, y), x), loss)
+    return _reduce(g, loss if helper._is_none(weight) else g.op("Mul", loss, weight), reduction)
+
+
+def _index_put(g: Any, x: Any, indices: Any, values: Any, accumulate: Any = None) -> Any:
+    from torch.onnx import symbolic_helper as helper
+    from torch.onnx import symbolic_opset11
+
+    if accumulate is not None and helper._get_const(accumulate, "b", "accumulate"):
+        raise CompileError("index_put with accumulate=True is not compiled; index_add and scatter_add are")
+    return symbolic_opset11.index_put(g, x, indices, values, accumulate)
+
+
+def _floor_divide(g: Any, x: Any, y: Any) -> Any:
+    """torch.floor_divide, which the exporter takes for a division towards zero."""
+    from torch.onnx import symbolic_opset9
+
+    return symbolic_opset9.div(g, x, y, "floor")
+
+
 def _movedim(g: Any, x: Any, source: Any, destination: Any) -> Any:
     """torch.movedim."""
     from torch.onnx import symbolic_helper as helper
@@ -311,6 +344,10 @@ def _rules() -> dict[str, Any]:
         "smooth_l1_loss": _smooth_l1,
         "huber_loss": _huber,
         "softplus": _softplus,
+        "log_sigmoid": _log_sigmoid,
+        "binary_cross_entropy_with_logits": _bce_with_logits,
+        "index_put": _index_put,
+        "floor_divide": _floor_divide,
         "movedim": _movedim,
         "tril_indices": _triangle(torch.tril_indices),
         "triu_indices": _triangle(torch.triu_indices),

@@ -53,6 +53,10 @@ def _untraced(function: Any) -> Any:
     return call
 
 
+_OF_SHAPES = {
+    torch.Tensor.shape.__get__,  # type: ignore[attr-defined]
+    *(getattr(torch.Tensor, name) for name in ("size", "numel", "nelement", "stride", "dim")),
+}
 _SIZES = {
     "shape": property(_untraced(torch.Tensor.shape.__get__)),  # type: ignore[attr-defined]
     **{name: _untraced(getattr(torch.Tensor, name)) for name in ("size", "numel", "nelement", "stride")},
@@ -103,7 +107,7 @@ class Tracing(torch.overrides.TorchFunctionMode):
         if function == _DATA:
             function = torch.detach
         given = _tensors((args, kwargs))
-        varies = self._varies(given)
+        varies = self._varies(given) and function not in _OF_SHAPES
         if varies and (function in _TAKES or _takes_by_index(function, args)):
             raise CompileError(f"the module looks at numbers of a tensor ({name}), on which its graph may depend")
         if function in _REPLACED and any(each.requires_grad for each in given):

@@ -122,7 +122,7 @@ class Trainer:
             if describe_optimizer(self.optimizer, lr=0.0) != self._settings:
                 raise CompileError("settings of the optimizer other than lr have changed since the trainer was made")
             session.lr = float(self.optimizer.param_groups[0]["lr"])
-        loss = session.train_step(**{name: leaves[int(name.split(".")[1])].detach() for name in names})
+        loss = session.train_step(**{name: leaves[int(name.split(".")[1])].detach().resolve_neg().contiguous() for name in names})
         layout.count_batches()
         return loss
 

@@ -40,12 +40,16 @@ def verify(request: Request, folder: Path) -> None:
             raise CompileError(f"the export gives output {i} as {got[0]}{list(got[1])}, PyTorch as {dtype}{list(shape)}")
     if step.is_random:
         return
-    leaves = [_changed(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in request.leaves]
+    leaves = [_changed(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in request.plain]
+    lifted = [
+        leaf if plain is None or isinstance(plain, (torch.Tensor, str)) else own
+        for leaf, plain, own in zip(leaves, request.plain, request.leaves, strict=True)
+    ]
     layout = Layout(request.module)
     trained = [_changed(layout.get(name)) for name in step.trained]
     torch.manual_seed(0)
     cotangents = [torch.randn(shape, dtype=dtype) if i in step.cotangents else None for i, (shape, dtype) in enumerate(step.results)]
-    mine = _compiled(request, step, layout, leaves, trained, cotangents)
+    mine = _compiled(request, step, layout, lifted, trained, cotangents)
     wanted = _eager(request, step, leaves, trained, cotangents)
     is_narrow = request.autocast is not None
     far = _FAR_NARROW if is_narrow else _FAR
@@ -80,11 +84,10 @@ def _eager(
     found: dict[str, torch.Tensor | None] = {f"output {i}": each.detach() for i, each in enumerate(results)}
     if not request.has_grad:
         return found
-    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    numbers = _differentiable(step)
+    tensors = [i for i, leaf in enumerate(request.leaves) if isinstance(leaf, torch.Tensor)]
     gradients = torch.autograd.grad(
         [results[i] for i in step.cotangents],
-        [*trained, *(tensors[number] for number in numbers)],
+        [*trained, *(leaves[tensors[number]] for number in _differentiable(step))],
         [cotangents[i] for i in step.cotangents],
         allow_unused=True,
     )

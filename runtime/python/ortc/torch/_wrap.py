@@ -34,6 +34,18 @@ _PLAIN = {type(None), bool, int, float, str}
 _numbers = itertools.count(1)
 
 
+def _is_special() -> bool:
+    """Whether a call means more than its numbers: hooks of all modules, dual numbers, torch.func."""
+    hooks = torch.nn.modules.module
+    return bool(
+        hooks._global_forward_hooks
+        or hooks._global_forward_pre_hooks
+        or hooks._global_backward_hooks
+        or torch.autograd.forward_ad._current_level >= 0
+        or torch._C._functorch.peek_interpreter_stack() is not None
+    )
+
+
 class _Entry:
     """What becomes of calls of one kind."""
 
@@ -68,6 +80,8 @@ class Compiled:
         self.report = Report()
         self.entries: OrderedDict[Any, _Entry] = OrderedDict()
         self.latest: _Entry | None = None
+        self.plain: list[Any] | None = None
+        """Arguments of the last call, where some were numbers."""
         self.shapes: set[Any] = set()
         self.warned = False
         self.refusal = ""
@@ -78,7 +92,7 @@ class Compiled:
         self.kind = 0
         """A number for what the module is now: plain attributes, what its tensors are, values of its buffers."""
         self.kinds: dict[Any, tuple[int, list[Any]]] = {}
-        """With the memory whose addresses are in the key."""
+        """With the memory and the objects whose addresses are in the key."""
         self.is_called_without = False
         """Gradients, in training mode: by checkpointing, which computes again then, and must draw the same numbers."""
         self.noted: set[str] = set()
@@ -107,10 +121,12 @@ class Compiled:
         if args and args[0] is self.module:  # as a bound method: accelerate, where it takes mixed precision away
             args = args[1:]
         leaves: Sequence[Any] = args
-        spec = None
+        spec = self.plain = None
         if kwargs or not all([isinstance(each, torch.Tensor) for each in args]):
             given, spec = pytree.tree_flatten((args, kwargs))
-            leaves = self._lift(given, spec)
+            leaves, self.plain = self._lift(given, spec), given
+        if _is_special():
+            return self._eager(args, kwargs)
         has_grad = is_grad_enabled()
         why = self.refusal or ("" if has_grad or not self.module.training else self._refuse())
         if not why:
@@ -161,9 +177,9 @@ class Compiled:
         for i, leaf in enumerate(leaves):
             if type(leaf) not in (int, float):
                 continue
-            if type(seen[i]) is not type(leaf) or seen[i] != leaf:
+            if repr(seen[i]) != repr(leaf):  # which tells 1 from 1.0, and the zeros apart
                 varying.add(i)
-            if i in varying:
+            if i in varying and (type(leaf) is float or -(2**63) <= leaf < 2**63):
                 lifted[i] = torch.tensor(leaf, dtype=torch.float32 if type(leaf) is float else torch.int64)
         return lifted
 
@@ -190,7 +206,7 @@ class Compiled:
                 self.forget()
             key = (layout.attributes, *state)
             if key not in self.kinds:
-                self.kinds[key] = next(_numbers), keep(layout.fixed_tensors)
+                self.kinds[key] = next(_numbers), [keep(layout.fixed_tensors), layout.objects]
             self.kind, _ = self.kinds[key]
         return layout
 
@@ -316,6 +332,7 @@ class Compiled:
             cotangents,
             self.options["threads"],
             self.options["flags"],
+            self.plain,
         )
 
     # ---- Running.

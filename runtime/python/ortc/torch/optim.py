@@ -94,7 +94,7 @@ def _gather(rule: Rule, group: dict[str, Any], state: dict[torch.Tensor, Any]) -
             continue
         work = found.get(p.dtype)
         if work is None:
-            if p.dtype not in (torch.float32, torch.float64):
+            if p.dtype not in (torch.float32, torch.float64) or p.is_neg():
                 raise _Eager(f"a parameter is {p.dtype}")
             work = found[p.dtype] = _Work(group, rule.states(rule.switches(group)))
         work.parameters.append(p)
