@@ -250,9 +250,9 @@ class Call:
     weights: tuple[torch.Tensor, ...] = ()
     versions: tuple[int, ...] = ()
     lease: _Lease | None = None
-    again: Callable[[Sequence[Any]], tuple[list[Any], list[Any]]] | None = None
-    """Takes gradients of outputs, and computes forward and backward anew with PyTorch: gradients of the call's tensors, and of the
-    trained parameters."""
+    again: Callable[[Sequence[Any]], list[Any]] | None = None
+    """Takes gradients of outputs, and computes forward and backward anew with PyTorch: gradients of inputs, and of the trained
+    parameters."""
     like: tuple[tuple[torch.Size, torch.dtype], ...] = ()
     """Shapes and types of the inputs that have gradients."""
 
@@ -315,8 +315,7 @@ class Apply(torch.autograd.Function):
                     "for it; the next steps will: repeat this one"
                 )
             call.lease.end()  # type: ignore[union-attr]
-            of_tensors, of_weights = call.again(cotangents)
-            return (None, *[None if number is None else of_tensors[number] for number, _ in step.sources], *of_weights)
+            return (None, *call.again(cotangents))
         inputs = tuple([torch.empty(shape, dtype=dtype, device=_CPU) for shape, dtype in call.like])
         kept = len(step.kept)
         dense = tuple([each.contiguous() for each in saved])

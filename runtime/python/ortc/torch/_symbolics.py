@@ -298,7 +298,8 @@ def _movedim(g: Any, x: Any, source: Any, destination: Any) -> Any:
 
 
 def _whole_numbers(helper: Any, values: Any) -> list[int]:
-    return [int(each) for each in torch.as_tensor(helper._maybe_get_const(values, "is")).reshape(-1)]
+    one = helper._maybe_get_const(values, "t")
+    return [int(each) for each in (one.reshape(-1) if isinstance(one, torch.Tensor) else helper._maybe_get_const(values, "is"))]
 
 
 def _triangle(make: Any) -> Any:

@@ -348,7 +348,7 @@ class Compiled:
         trained, statistics = layout.find(step.trained), tuple(layout.find(step.statistics))
         seed = int(torch.randint(2**31, ())) if step.is_random else 0
         if has_grad:
-            again = functools.partial(self._again, leaves, spec, trained)
+            again = functools.partial(self._again, leaves, spec, step.sources, given, trained)
             results = Apply.apply(Call(step, entry.note, statistics, seed, again=again), *given, *trained)
         else:
             lease = step.lease()
@@ -365,8 +365,10 @@ class Compiled:
         return pytree.tree_unflatten(flat, step.spec)
 
 
-    def _again(self, leaves: Sequence[Any], spec: Any, trained: list[torch.Tensor], cotangents: Sequence[Any]) -> Any:
-        """For gradients of outputs that the compiled step has none for."""
+    def _again(
+        self, leaves: Sequence[Any], spec: Any, sources: Any, given: Sequence[Any], trained: Sequence[Any], cotangents: Sequence[Any]
+    ) -> list[Any]:
+        """Gradients of what was given and is trained, where the compiled step has none for an output."""
         copies = [leaf.detach().requires_grad_(leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         args, kwargs = (tuple(copies), {}) if spec is None else pytree.tree_unflatten(copies, spec)
         buffers = [(buffer, buffer.clone()) for buffer in self.module.buffers()]
@@ -378,10 +380,11 @@ class Compiled:
                     buffer.copy_(before)
         pairs = [(each, cotangent) for each, cotangent in zip(results, cotangents, strict=True) if cotangent is not None]
         tensors = [copy for copy in copies if isinstance(copy, torch.Tensor)]
-        wanted = [each for each in tensors if each.requires_grad]
+        targets = [each if number is None else tensors[number] for each, (number, _) in zip(given, sources, strict=True)] + [*trained]
+        wanted = [each for each in targets if each.requires_grad]
         outputs, gradients = zip(*pairs)
-        found = iter(torch.autograd.grad(outputs, [*wanted, *trained], gradients, allow_unused=True))
-        return [next(found) if each.requires_grad else None for each in tensors], list(found)
+        found = iter(torch.autograd.grad(outputs, wanted, gradients, allow_unused=True))
+        return [next(found) if each.requires_grad else None for each in targets]
 
 
 def compile_(
