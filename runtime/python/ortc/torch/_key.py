@@ -35,9 +35,13 @@ def _file_identity(path: str) -> str:
 
 
 @cache
+def _installed_roots() -> tuple[str, ...]:
+    return tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+@cache
 def _is_installed(path: str) -> bool:
-    roots = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-    return path.startswith(roots) or os.sep + "site-packages" + os.sep in path
+    return path.startswith(_installed_roots()) or os.sep + "site-packages" + os.sep in path
 
 
 def _sources() -> Iterable[str]:
