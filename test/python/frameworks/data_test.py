@@ -90,6 +90,14 @@ class BucketTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "length 41, but the longest bucket is 40"):
             PadToBucket(BUCKETS, {"x": 0})([{"x": torch.zeros(41)}])
 
+    def test_types(self) -> None:
+        """Nothing is cut off in silence."""
+        join = PadToBucket([4], {"t": 0})
+        with self.assertRaisesRegex(ValueError, "'t' are of several types: torch.float32, torch.int64"):
+            join([{"t": torch.tensor([1, 2])}, {"t": torch.tensor([0.5, 1.5])}])
+        with self.assertRaisesRegex(ValueError, "'t' is torch.int64, which has no 0.5"):
+            PadToBucket([4], {"t": 0.5})([{"t": torch.tensor([1, 2])}])
+
     def test_loader(self) -> None:
         data = [{"x": torch.full((length, 2), i + 1.0), "label": torch.arange(length), "i": i} for i, length in enumerate(LENGTHS)]
         loader = DataLoader(

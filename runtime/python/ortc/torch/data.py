@@ -109,8 +109,13 @@ class PadToBucket:
         if name not in self.padding:
             return default_collate(values)
         tensors = [torch.as_tensor(value) for value in values]
+        if len({tensor.dtype for tensor in tensors}) > 1:
+            raise ValueError(f"samples of '{name}' are of several types: {', '.join(sorted({str(each.dtype) for each in tensors}))}")
         shape = (len(tensors), length, *tensors[0].shape[1:])
         joined = torch.full(shape, self.padding[name], dtype=tensors[0].dtype)
+        filled = joined.reshape(-1)[:1]
+        if bool((filled == filled).all()) and bool((filled != self.padding[name]).any()):  # NaN is no other number than itself
+            raise ValueError(f"'{name}' is {joined.dtype}, which has no {self.padding[name]} to fill up with")
         for row, tensor in zip(joined, tensors):
             row[: len(tensor)] = tensor
         return joined
