@@ -4,7 +4,6 @@
 
 #include "compiler/kernels/KernelForm.h"
 #include "compiler/kernels/conv/ConvForm.h"
-#include "compiler/kernels/conv/ConvShape.h"
 #include "compiler/kernels/loop/LoopProgram.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/TrainDialect.h"
@@ -97,16 +96,11 @@ FusionGroups::FusionGroups(Block &block, const kernels::FusionLimits &limits) : 
   order.emplace(groups.size());
 }
 
-/// Whether the kernel of a product rounds what it stores.
-static bool storesNarrow(Operation *product) {
-  return !isa<nn::ConvFilterGradOp>(product) || kernels::storesWholeSums(kernels::shapeOfConv(product));
-}
-
 Operation *FusionGroups::findConvertedProduct(Operation *op) {
   Operation *product = nullptr;
   if (isa<arith::TruncFOp>(op) && op->getOperand(0).hasOneUse()) {
     product = op->getOperand(0).getDefiningOp();
-    if (product && readsNarrow(product) && !storesNarrow(product))
+    if (product && !kernels::storesWholeSums(product))
       return nullptr;
   } else if (op->getNumResults() == 1 && kernels::findWidening(op->getResult(0)) && op->hasOneUse())
     product = *op->user_begin();

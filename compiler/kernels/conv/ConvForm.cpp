@@ -20,7 +20,10 @@ static bool isConv(Operation *op) {
   return element.isF32() || element.isF64();
 }
 
-bool storesWholeSums(const ConvShape &shape) {
+bool storesWholeSums(Operation *conv) {
+  if (!isa<nn::ConvFilterGradOp>(conv))
+    return true;
+  ConvShape shape = shapeOfConv(conv);
   return shape.parts == 1 && !hasNarrowGroups(shape) && usesWinograd(shape);
 }
 
@@ -46,7 +49,7 @@ std::optional<ConvForm> ConvForm::analyze(ValueRange inputs, ValueRange outputs,
   if (!form.epilogue)
     return std::nullopt;
   reason = "this filter gradient is stored as it is";
-  if (form.epilogue->computes && isa<nn::ConvFilterGradOp>(form.op) && !storesWholeSums(shapeOfConv(form.op)))
+  if (form.epilogue->computes && !storesWholeSums(form.op))
     return std::nullopt;
   for (const ContractionOperand &operand : form.epilogue->view.operands)
     form.operands.push_back({operand.buffer, operand.offset, {}});

@@ -43,7 +43,8 @@ struct ConvForm {
   KernelWork work() const; ///< without bytes
 };
 
-/// Whether the filter gradient of this shape has the whole sum of an element before it is stored, once.
-bool storesWholeSums(const ConvShape &shape);
+/// Whether a convolution's kernel has the whole sum of an element before it is stored, once, so that it can compute
+/// with it. Of filter gradients not all have: others are stored as they are.
+bool storesWholeSums(mlir::Operation *conv);
 
 } // namespace ortc::kernels

@@ -28,8 +28,7 @@ FailureOr<KernelInfo> generateConv(ModuleOp module, func::FuncOp function, Array
   spec.choices = choices;
   spec.epilogue = codeOf(form->epilogue, mathOptionsOf(target, numerics));
   spec.rollEpilogue = form->epilogue->computes && form->epilogue->isLong();
-  assert((!form->epilogue->computes || !isa<nn::ConvFilterGradOp>(spec.op) ||
-          storesWholeSums(shapeOfConv(spec.op))) &&
+  assert((!form->epilogue->computes || storesWholeSums(spec.op)) &&
          "other kernels store what they have summed so far");
   return chooseAlgorithm(spec, target).emit(module, spec, target);
 }
