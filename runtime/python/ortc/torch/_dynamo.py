@@ -53,7 +53,6 @@ class _Graph(torch.nn.Module):
         self.slots: list[tuple[int, str, str]] = []
         """Inputs that are tensors of the module: number, path of the module within, name."""
         self._lift_norms(graph, places)
-        self._lift_embeddings(graph, places)
         for number, (node, example) in enumerate(zip(places, example_inputs, strict=True)):
             if isinstance(example, torch.nn.Parameter) and node.users:
                 self._lift(graph, node, f"p{number}", number, example)
@@ -107,24 +106,6 @@ class _Graph(torch.nn.Module):
                     self.slots.append((places.index(each), name, key))
             with graph.inserting_before(node):
                 node.replace_all_uses_with(graph.call_module(name, (x,)))
-            graph.erase_node(node)
-
-    def _lift_embeddings(self, graph: torch.fx.Graph, places: list[torch.fx.Node]) -> None:
-        """Embeddings with a padding row, whose gradient compile_ leaves out where they are modules."""
-        for node in list(graph.nodes):
-            if node.target is not F.embedding:
-                continue
-            given = inspect.signature(F.embedding).bind(*node.args, **node.kwargs)
-            given.apply_defaults()
-            index, weight, padding, max_norm, _, is_scaled, is_sparse = given.arguments.values()
-            if padding is None or max_norm is not None or is_scaled or is_sparse or weight not in places:
-                continue
-            name = f"embedding{len(self._modules)}"
-            self.add_module(name, torch.nn.Embedding(1, 1))
-            self._modules[name].padding_idx = padding  # type: ignore[union-attr]
-            self.slots.append((places.index(weight), name, "weight"))
-            with graph.inserting_before(node):
-                node.replace_all_uses_with(graph.call_module(name, (index,)))
             graph.erase_node(node)
 
     def take(self, inputs: Sequence[Any]) -> list[Any]:
