@@ -162,17 +162,14 @@ def _plain_sizes() -> Any:
     may be the batch, become numbers."""
     import torch
 
+    from ortc.torch._tracing import untraced
+
     class Sizes(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = function(*args, **(kwargs or {}))
-            tracing = torch._C._get_tracing_state()
-            if tracing is None or function != torch.Tensor.shape.__get__:  # type: ignore[attr-defined]
+            if torch._C._get_tracing_state() is None or function != torch.Tensor.shape.__get__:  # type: ignore[attr-defined]
                 return result
-            torch._C._set_tracing_state(None)
-            try:
-                return tuple(traced if i == 0 else size for i, (traced, size) in enumerate(zip(result, args[0].shape)))
-            finally:
-                torch._C._set_tracing_state(tracing)
+            return (*tuple(result)[:1], *untraced(function)(args[0])[1:])
 
     return Sizes()
 

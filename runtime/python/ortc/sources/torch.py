@@ -73,7 +73,7 @@ def write(
     layout = Layout(model)
     if refusal := layout.refusal():
         raise CompileError(refusal)
-    flat = _make_flat(model, call, list(inputs), [*model.parameters(), *map(layout.get, layout.statistics)], batch is None)
+    flat = _make_flat(model, call, list(inputs), layout.find([*layout.parameters, *layout.statistics]), batch is None)
     examples = tuple(value.detach().clone() for value in inputs.values())
     path = os.path.join(folder, "model.onnx")
     with _undisturbed(model), warnings.catch_warnings():
@@ -157,11 +157,11 @@ def _look(flat: Any, examples: tuple[Any, ...]) -> list[Any]:
     """Where outputs are in the module's result, of a call that refuses what a graph cannot say."""
     import torch
 
-    from ortc.torch._export import _check_graph
+    from ortc.torch._checks import check_graph
 
     with torch.enable_grad():
         results = flat(*examples)
-    _check_graph(results)
+    check_graph(results)
     return list(flat.paths)
 
 

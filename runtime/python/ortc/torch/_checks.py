@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -27,3 +28,17 @@ def one_forward(module: torch.nn.Module) -> Iterator[None]:
         raise CompileError("the module changes its attributes or buffers in forward")
     if any(int(each.num_batches_tracked) != count + 1 for each, count in zip(norms, counts, strict=True)):
         raise CompileError("a batch normalisation runs several times in a step, or not at all")
+
+
+def check_graph(results: tuple[torch.Tensor, ...]) -> None:
+    """Refuses gradients that classes of the module's own have."""
+    seen: set[Any] = set()
+    stack: list[Any] = [each.grad_fn for each in results if each.grad_fn is not None]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, torch.autograd.function.BackwardCFunction):
+            raise CompileError(f"the module has a gradient of its own ({type(node).__name__})")
+        stack += [each for each, _ in node.next_functions if each is not None]

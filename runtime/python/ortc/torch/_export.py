@@ -26,8 +26,9 @@ import torch.utils._pytree as pytree
 from ortc._compile import run_compiler
 from ortc._errors import CompileError
 from ortc.torch import _cache, _key, _symbolics
-from ortc.torch._checks import one_forward
+from ortc.torch._checks import check_graph, one_forward
 from ortc.torch._layout import Layout
+from ortc.torch._step import autocast_dtype
 from ortc.torch._tracing import Tracing
 
 # The first gradient of a process starts a thread for each device, and a process with such threads has no gradients in its
@@ -89,7 +90,7 @@ def make_request(
     moving = [*layout.parameters, *layout.statistics]  # whose values do not matter
     fixed = [*layout.constants, *(layout.fixed(trained) if fused else ())]
     shapes = [(leaf.shape, leaf.dtype, leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-    autocast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+    autocast = autocast_dtype()
     call = repr((shapes, str(spec), threads, flags, fused, has_grad, autocast, layout.places))
     base = _key.digest(module, [(name, layout.get(name)) for name in moving], [layout.get(name) for name in fixed], call)
     if cotangents is None and has_grad and not fused:
@@ -113,26 +114,13 @@ def make_request(
     )
 
 
-def _check_graph(results: tuple[torch.Tensor, ...]) -> None:
-    """Refuses gradients that classes of the module's own have."""
-    seen: set[Any] = set()
-    stack: list[Any] = [each.grad_fn for each in results if each.grad_fn is not None]
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if isinstance(node, torch.autograd.function.BackwardCFunction):
-            raise CompileError(f"the module has a gradient of its own ({type(node).__name__})")
-        stack += [each for each, _ in node.next_functions if each is not None]
-
-
 class _Flat(torch.nn.Module):
     """The module as a function of tensors: those of the call, then weights that are not trained."""
 
-    def __init__(self, request: Request, inputs: list[str]) -> None:
+    def __init__(self, request: Request, inputs: list[str], layout: Layout) -> None:
         super().__init__()
         self.m = request.module
+        self.varying = layout.find([*layout.parameters, *layout.statistics])
         self.request = request
         self.inputs = inputs
         self.spec: Any = None
@@ -144,9 +132,7 @@ class _Flat(torch.nn.Module):
         args, kwargs = pytree.tree_unflatten(leaves, self.request.spec)
         narrow = self.request.autocast
         casts = torch.autocast("cpu", narrow or torch.bfloat16, enabled=narrow is not None, cache_enabled=False)
-        layout = Layout(self.m)
-        varying = [*tensors, *self.m.parameters(), *map(layout.get, layout.statistics)]
-        with casts, Replaced(self.m, dict(zip(self.inputs, rest, strict=True))), Tracing(varying):
+        with casts, Replaced(self.m, dict(zip(self.inputs, rest, strict=True))), Tracing([*tensors, *self.varying]):
             result = self.request.forward(*args, **kwargs)
         flat, self.spec = pytree.tree_flatten(result)
         self.tensors = [i for i, leaf in enumerate(flat) if isinstance(leaf, torch.Tensor)]
@@ -181,8 +167,8 @@ class Replaced:
 
 def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
     """Writes the ONNX file; `inputs`: weights that are inputs of it. What is known of it."""
-    flat = _Flat(request, inputs)
     layout = Layout(request.module)
+    flat = _Flat(request, inputs, layout)
     tensors = [leaf for leaf in request.leaves if isinstance(leaf, torch.Tensor)]
     names = [f"input.{i}" for i in range(len(tensors))] + [f"weight.{name}" for name in inputs]
     given = tuple(each.detach().clone() for each in [*tensors, *map(layout.get, inputs)])
@@ -195,7 +181,7 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
             results = flat(*given)
         if changed := [name for name, each, version in zip(names, given, versions, strict=True) if each._version != version]:
             raise CompileError(f"the module changes {changed[0]} in place; give it a copy")
-        _check_graph(results)
+        check_graph(results)
         torch.onnx.export(
             flat,
             given,
@@ -238,6 +224,14 @@ def _reached(results: tuple[torch.Tensor, ...], wanted: dict[str, torch.Tensor])
     return found
 
 
+def _name_gradients(request: Request, sources: list[int]) -> list[str]:
+    """Flags for the gradients that a backward step takes and gives."""
+    tensors = [leaf for leaf in request.leaves if isinstance(leaf, torch.Tensor)]
+    flags = [flag for i in sources for flag in ("--cotangents", f"output.{i}")]
+    flags += [flag for i, each in enumerate(tensors) if each.requires_grad for flag in ("--input-gradients", f"input.{i}")]
+    return [*flags, "--bind", "parameters,gradients"]
+
+
 def _compile(request: Request, folder: Path) -> None:
     inputs = list(request.frozen)
     first: dict[str, Any] = {}  # before weights became inputs: outputs depend on what they depend on
@@ -246,20 +240,13 @@ def _compile(request: Request, folder: Path) -> None:
         first = first or {key: meta[key] for key in ("differentiable", "reached")}
         meta.update(first)
         sources = meta["differentiable"] if request.cotangents is None else request.cotangents
-        flags = [flag for i in sources for flag in ("--cotangents", f"output.{i}")]
-        number = 0
-        for leaf in request.leaves:
-            if isinstance(leaf, torch.Tensor):
-                if leaf.requires_grad:
-                    flags += ["--input-gradients", f"input.{number}"]
-                number += 1
         trained = [name for name in request.trained if name not in inputs]
         (folder / "trained.txt").write_text("".join(f"m.{name}\n" for name in trained))
-        if request.has_grad:
-            flags = ["--loss", "output:output.0"] if request.fused else [*flags, "--bind", "parameters,gradients"]
-            flags += ["--train", f"@{folder / 'trained.txt'}", "--no-weights", "--batch-norm", "as-exported:unbiased=1"]
-        else:
+        if not request.has_grad:
             flags = ["--loss", "none"]
+        else:
+            flags = ["--loss", "output:output.0"] if request.fused else _name_gradients(request, sources)
+            flags += ["--train", f"@{folder / 'trained.txt'}", "--no-weights", "--batch-norm", "as-exported:unbiased=1"]
         arguments = [
             *("train", str(folder / "model.onnx"), "--output", str(folder / "artifact"), "--quiet"),
             *(() if "--target" in request.flags else ("--target", "native")),

@@ -44,6 +44,12 @@ def _is_installed(path: str) -> bool:
     return path.startswith(_installed_roots()) or os.sep + "site-packages" + os.sep in path
 
 
+def compiler_identity() -> str:
+    """Of the compiler that would run; empty where there is none."""
+    compiler = find_compiler()
+    return _file_identity(compiler) if compiler and Path(compiler).is_file() else ""
+
+
 def _sources() -> Iterable[str]:
     """The text of everything that was loaded and is no installed package: classes and functions that a module may use.
     Of installed packages the version is enough, which their paths and times tell."""
@@ -147,11 +153,10 @@ def digest(
     """`tensors`: parameters and running statistics, whose values do not matter; `constants`: buffers, whose values do.
     `call`: inputs and flags. What cannot be described has a digest of its own: nothing that was compiled before is it."""
     text = hashlib.sha256()
-    compiler = find_compiler()
     describer = _Describer()
     parts: list[str] = [
         torch.__version__,
-        _file_identity(compiler) if compiler else "",
+        compiler_identity(),
         repr(_runtime.host()),
         *exporter(),
         call,

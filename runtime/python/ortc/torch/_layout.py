@@ -77,19 +77,18 @@ class Layout:
         """Running statistics that steps read, and do not write."""
         self.constants: list[str] = []
         """Buffers whose values are in artifacts."""
-        seen: set[int] = set()
         self.places: list[int] = []
         """Which tensor each parameter is, by the order in which they come first: shared ones have one number."""
         order: dict[int, int] = {}
         for path, each in module.named_modules(remove_duplicate=False):
             prefix = path + "." if path else ""
             for key, parameter in each._parameters.items():
+                is_new = id(parameter) not in order
                 self.places.append(order.setdefault(id(parameter), len(order)))
                 if parameter is None:
                     continue
                 self.slots[prefix + key] = (each._parameters, key)
-                if id(parameter) not in seen:
-                    seen.add(id(parameter))
+                if is_new:
                     self.parameters.append(prefix + key)
             for key, buffer in each._buffers.items():
                 self.slots[prefix + key] = (each._buffers, key)
@@ -101,17 +100,17 @@ class Layout:
                         self.fixed_statistics.append(prefix + key)
                 else:
                     self.constants.append(prefix + key)
-        self._live = [self.get(name) for name in self.parameters]
-        self.fixed_tensors = [self.get(name) for name in self.constants]
+        self._live = self.find(self.parameters)
+        self.fixed_tensors = self.find(self.constants)
         """Tensors whose values are in artifacts: those buffers, and tensors that are attributes."""
         own = {id(each) for each in self.modules}
         containers: list[Any] = []
-        for each in self.modules:
-            containers += [each.__dict__, each._modules, each._parameters, each._buffers]
-            containers += _collections(each)
+        self._nested = [_collections(each) for each in self.modules]
+        for each, collections in zip(self.modules, self._nested, strict=True):
+            containers += [each.__dict__, each._modules, each._parameters, each._buffers, *collections]
             if each is not module:
                 containers += [each.__dict__[name] for name in _HOOKS]
-            for values in (each.__dict__, *_collections(each)):
+            for values in (each.__dict__, *collections):
                 for value in values.values() if isinstance(values, dict) else values:
                     if isinstance(value, torch.Tensor):
                         self.fixed_tensors.append(value)
@@ -193,19 +192,18 @@ class Layout:
         return tensors[key]  # type: ignore[no-any-return]
 
     def find(self, names: list[str]) -> list[torch.Tensor]:
-        slots = self.slots
-        return [tensors[key] for tensors, key in [slots[name] for name in names]]
+        return [tensors[key] for tensors, key in map(self.slots.__getitem__, names)]
 
     def _describe(self) -> tuple[Any, ...]:
         found: list[Any] = [self.has_hooks()]
-        for each in self.modules:
+        for each, collections in zip(self.modules, self._nested, strict=True):
             for name, value in each.__dict__.items():
                 if value.__class__ in _PLAIN:
                     found.append((name, value))
                 elif name not in _OF_MODULES and name != "forward" and not isinstance(value, (list, dict, torch.Tensor)):
                     found.append((name, id(value)))
                     self.objects.append(value)
-            for values in _collections(each):
+            for values in collections:
                 items = values.items() if isinstance(values, dict) else values
                 found.append((len(values), *(item for item in items if _is_plain(item))))
         try:

@@ -36,6 +36,11 @@ def default_threads() -> int:
     return int(os.environ.get("ORTC_THREADS", 0)) or torch.get_num_threads()
 
 
+def autocast_dtype() -> torch.dtype | None:
+    """What torch.autocast casts to now, or None without it."""
+    return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+
+
 generation = 0
 
 
@@ -127,12 +132,11 @@ class Step:
         self.tensor_places: list[int] = meta["tensors"]
         self.constants: list[Any] = meta["constants"]
         self.takes_tensors: bool = meta["takes_tensors"]
-        self.shapes = [tuple(shape) for shape in meta["shapes"]]
-        self.dtypes = [getattr(torch, name) for name in meta["dtypes"]]
-        self.results = list(zip(self.shapes, self.dtypes, strict=True))
+        self.results = [(tuple(shape), getattr(torch, name)) for shape, name in zip(meta["shapes"], meta["dtypes"], strict=True)]
+        """Shapes and types of the tensors that the module gives."""
         self.cotangents: list[int] = meta["cotangents"]
         self.cotangent_set = set(self.cotangents)
-        self.fixed = [i for i in range(len(self.shapes)) if i not in meta["differentiable"]]
+        self.fixed = [i for i in range(len(self.results)) if i not in meta["differentiable"]]
         self.reached = [frozenset(names) for names in meta["reached"]]
         """By output: the parameters that have a gradient when it has one, and inputs as "input.NUMBER"."""
         self.artifact = Artifact(folder / "artifact")
@@ -213,7 +217,8 @@ class Step:
         for i in self.cotangent_order:
             each = cotangents[i]
             if each is None:
-                each = torch.zeros(self.shapes[i], dtype=self.dtypes[i])
+                shape, dtype = self.results[i]
+                each = torch.zeros(shape, dtype=dtype, device=_CPU)
             given.append(each.resolve_neg().contiguous())
         bound = tuple([weights[i].contiguous() for i in self.bound_order])
         buffer = frame.gradients()

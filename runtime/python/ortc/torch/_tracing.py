@@ -39,7 +39,7 @@ def _memory(tensor: torch.Tensor) -> Any:
     return tensor.untyped_storage()
 
 
-def _untraced(function: Any) -> Any:
+def untraced(function: Any) -> Any:
     """What the tracer does not see is a number of its graph."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -58,8 +58,8 @@ _OF_SHAPES = {
     *(getattr(torch.Tensor, name) for name in ("size", "numel", "nelement", "stride", "dim")),
 }
 _SIZES = {
-    "shape": property(_untraced(torch.Tensor.shape.__get__)),  # type: ignore[attr-defined]
-    **{name: _untraced(getattr(torch.Tensor, name)) for name in ("size", "numel", "nelement", "stride")},
+    "shape": property(untraced(torch.Tensor.shape.__get__)),  # type: ignore[attr-defined]
+    **{name: untraced(getattr(torch.Tensor, name)) for name in ("size", "numel", "nelement", "stride")},
 }
 """Of every tensor, within functions of PyTorch too."""
 

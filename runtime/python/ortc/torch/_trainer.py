@@ -19,7 +19,7 @@ from ortc._session import Session
 from ortc.torch import _cache
 from ortc.torch._export import Job, make_request
 from ortc.torch._layout import Layout, keep, place_of
-from ortc.torch._step import default_threads
+from ortc.torch._step import autocast_dtype, default_threads
 
 
 class _WithLoss(torch.nn.Module):
@@ -89,7 +89,7 @@ class Trainer:
         self._whole = _WithLoss(model, loss)
         self._places: dict[str, torch.Tensor] = {}
         self._sessions: dict[Any, tuple[Session, list[str], list[Any]]] = {}
-        """With the memory whose addresses are in the key."""
+        """With the memory and the objects whose addresses are in the key."""
         self._current: Session | None = None
         self._layout: Layout | None = None
 
@@ -110,10 +110,10 @@ class Trainer:
             tuple(trained),
             (layout.attributes, *layout.places),
             tuple(map(place_of, fixed)),
-            torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None,
+            autocast_dtype(),
         )
         if key not in self._sessions:
-            self._sessions[key] = *self._compile(layout, leaves, spec), keep(fixed)
+            self._sessions[key] = *self._compile(layout, leaves, spec), [*keep(fixed), *layout.objects]
         session, names, _ = self._sessions[key]
         if session is not self._current:
             self._move_to(session, layout)

@@ -21,7 +21,7 @@ import torch
 
 from ortc import _runtime
 from ortc._artifact import Artifact
-from ortc._compile import find_compiler, run_compiler
+from ortc._compile import run_compiler
 from ortc._errors import CompileError
 from ortc.torch import _cache, _key, _symbolics
 from ortc.torch._rules import Rule, Switches
@@ -96,10 +96,8 @@ def _compile(rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int, f
 
 
 def _digest(rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int) -> str:
-    compiler = find_compiler()
-    identity = _key._file_identity(compiler) if compiler and Path(compiler).is_file() else ""
     source = inspect.getsource(inspect.getmodule(rule.formula) or rule.formula)
-    depends: Any = (torch.__version__, identity, _runtime.host(), source, rule.name, switches, str(dtype), scalars, PIECES)
+    depends: Any = (torch.__version__, _key.compiler_identity(), _runtime.host(), source, rule.name, switches, str(dtype), scalars, PIECES)
     return hashlib.sha256(repr(depends).encode()).hexdigest()
 
 

@@ -41,10 +41,7 @@ def verify(request: Request, folder: Path) -> None:
     if step.is_random:
         return
     leaves = [_changed(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in request.plain]
-    lifted = [
-        leaf if plain is None or isinstance(plain, (torch.Tensor, str)) else own
-        for leaf, plain, own in zip(leaves, request.plain, request.leaves, strict=True)
-    ]
+    lifted = [leaf if isinstance(leaf, torch.Tensor) else own for leaf, own in zip(leaves, request.leaves, strict=True)]
     layout = Layout(request.module)
     trained = [_changed(layout.get(name)) for name in step.trained]
     torch.manual_seed(0)

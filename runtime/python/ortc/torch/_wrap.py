@@ -17,14 +17,14 @@ from typing import Any, Literal
 
 import torch
 import torch.utils._pytree as pytree
-from torch import is_autocast_enabled, is_grad_enabled
+from torch import is_grad_enabled
 
 from ortc._errors import CompileError
 from ortc.torch import _cache
 from ortc.torch._export import Job, Request, make_request
 from ortc.torch._layout import Layout, keep
 from ortc.torch._report import Report
-from ortc.torch._step import Apply, Call, Step, default_threads
+from ortc.torch._step import Apply, Call, Step, autocast_dtype, default_threads
 
 _MOST_SHAPES = 8
 _WARNED_SHAPES = 4
@@ -35,10 +35,12 @@ _numbers = itertools.count(1)
 
 
 def _is_special() -> bool:
-    """Whether a call means more than its numbers: hooks of all modules, dual numbers, torch.func."""
+    """Whether a call means more than its numbers: it is traced, hooks of all modules, dual numbers, torch.func."""
     hooks = torch.nn.modules.module
     return bool(
-        hooks._global_forward_hooks
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
+        or hooks._global_forward_hooks
         or hooks._global_forward_pre_hooks
         or hooks._global_backward_hooks
         or torch.autograd.forward_ad._current_level >= 0
@@ -116,20 +118,21 @@ class Compiled:
     # ---- Calls.
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or torch.jit.is_tracing():
-            return self._eager(args, kwargs)
         if args and args[0] is self.module:  # as a bound method: accelerate, where it takes mixed precision away
             args = args[1:]
+        if _is_special():
+            return self._eager(args, kwargs)
         leaves: Sequence[Any] = args
         spec = self.plain = None
         if kwargs or not all([isinstance(each, torch.Tensor) for each in args]):
             given, spec = pytree.tree_flatten((args, kwargs))
             leaves, self.plain = self._lift(given, spec), given
-        if _is_special():
-            return self._eager(args, kwargs)
         has_grad = is_grad_enabled()
-        why = self.refusal or ("" if has_grad or not self.module.training else self._refuse())
-        if not why:
+        reason, waiting = self.refusal, ""
+        if not reason and not has_grad and self.module.training:
+            self.is_called_without = True
+            reason = "gradients are disabled in training mode"
+        if not reason:
             layout = self._follow()
             entry = self._find(layout, leaves, spec, has_grad)
             if entry.step is not None and entry.step.is_random and self.is_called_without:
@@ -137,20 +140,14 @@ class Compiled:
             if entry.step is not None:
                 self.report.compiled += 1
                 return self._run(entry, entry.step, layout, leaves, spec, has_grad)
-            why = entry.reason or entry.waiting
-            if entry.reason:
-                self._raise(why)
-        else:
-            self._raise(why)
-        self.report.eager[why] += 1
+            reason, waiting = entry.reason, entry.waiting
+        if reason and self.options["fallback"] == "error":
+            raise CompileError(f"ortc.torch: this call is not compiled: {reason}")
+        self.report.eager[reason or waiting] += 1
         return self._watched(args, kwargs, leaves, spec)
 
     def _eager(self, args: Any, kwargs: Any) -> Any:
         return type(self.module).forward(self.module, *args, **kwargs)
-
-    def _raise(self, why: str) -> None:
-        if self.options["fallback"] == "error":
-            raise CompileError(f"ortc.torch: this call is not compiled: {why}")
 
     def _watched(self, args: Any, kwargs: Any, leaves: Sequence[Any], spec: Any) -> Any:
         """An eager call that notes which outputs get gradients."""
@@ -183,11 +180,6 @@ class Compiled:
                 lifted[i] = torch.tensor(leaf, dtype=torch.float32 if type(leaf) is float else torch.int64)
         return lifted
 
-    def _refuse(self) -> str:
-        """Why no call without gradients in training mode is compiled."""
-        self.is_called_without = True
-        return "gradients are disabled in training mode"
-
     def _follow(self) -> Layout:
         """What the module is now."""
         layout = self.layout
@@ -206,7 +198,7 @@ class Compiled:
                 self.forget()
             key = (layout.attributes, *state)
             if key not in self.kinds:
-                self.kinds[key] = next(_numbers), [keep(layout.fixed_tensors), layout.objects]
+                self.kinds[key] = next(_numbers), [*keep(layout.fixed_tensors), *layout.objects]
             self.kind, _ = self.kinds[key]
         return layout
 
@@ -224,8 +216,7 @@ class Compiled:
             else (leaf if leaf.__class__ in _PLAIN else None, leaf.__class__)
             for leaf in leaves
         ]
-        narrow = torch.get_autocast_dtype("cpu") if is_autocast_enabled("cpu") else None
-        key = (spec, has_grad, narrow, self.kind, *parts)
+        key = (spec, has_grad, autocast_dtype(), self.kind, *parts)
         entry = self.entries.get(key)
         if entry is None:
             entry = self.entries[key] = _Entry(self._refuse_arguments(leaves) or layout.refusal() or layout.misplaced())
@@ -363,7 +354,6 @@ class Compiled:
         for place, result in zip(step.tensor_places, results, strict=True):
             flat[place] = result
         return pytree.tree_unflatten(flat, step.spec)
-
 
     def _again(
         self, leaves: Sequence[Any], spec: Any, sources: Any, given: Sequence[Any], trained: Sequence[Any], cotangents: Sequence[Any]
