@@ -50,22 +50,39 @@ def compiler_identity() -> str:
     return _file_identity(compiler) if compiler and Path(compiler).is_file() else ""
 
 
+@cache
+def _is_source(path: str) -> bool:
+    """Of an installed package the version is enough, which paths and times of its files tell."""
+    return path.endswith(".py") and not _is_installed(path)
+
+
+@cache
+def _text_digest(path: str, size: int, time: int) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
 def _sources() -> Iterable[str]:
-    """The text of everything that was loaded and is no installed package: classes and functions that a module may use.
-    Of installed packages the version is enough, which their paths and times tell."""
-    for name, module in sorted(sys.modules.items()):
-        path = getattr(module, "__file__", None)
-        if not path or not path.endswith(".py") or _is_installed(path):
-            continue
+    """The text of everything that was loaded and is no installed package: classes and functions that a module may use."""
+    files = [(name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items())]
+    for name, path in sorted((name, path) for name, path in files if path and _is_source(path)):
         try:
-            yield f"{name} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
+            status = os.stat(path)
+            yield f"{name} {_text_digest(path, status.st_size, status.st_mtime_ns)}"
         except OSError:
             continue
 
 
-def exporter() -> list[str]:
+@cache
+def exporter() -> tuple[str, ...]:
     """What makes graphs of modules."""
-    return [_file_identity(str(path)) for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return tuple(_file_identity(str(path)) for path in sorted(Path(__file__).parent.glob("*.py")))
+
+
+def look_ahead() -> None:
+    """Reads what digests of all modules need, so that no step has to."""
+    compiler_identity()
+    exporter()
+    list(_sources())
 
 
 def content_digest(tensor: torch.Tensor) -> str:

@@ -20,7 +20,7 @@ import torch.utils._pytree as pytree
 from torch import is_grad_enabled
 
 from ortc._errors import CompileError
-from ortc.torch import _cache
+from ortc.torch import _cache, _key
 from ortc.torch._export import Job, Request, make_request
 from ortc.torch._layout import Layout, keep
 from ortc.torch._report import Report
@@ -400,6 +400,7 @@ def compile_(
         raise ValueError("the module's forward has been replaced by something else: compile_ comes before that, or is of the module within")
     options = {"wait": wait, "fallback": fallback, "threads": threads or default_threads(), "flags": format_flags(flags)}
     model.__dict__["forward"] = Compiled(model, options)
+    _key.look_ahead()
     return model
 
 
