@@ -69,6 +69,42 @@ class TrainerTest(unittest.TestCase):
                 ortc.torch.Trainer(model, F.cross_entropy, optimizer)
 
 
+    def test_what_changes_between_steps(self) -> None:
+        torch.manual_seed(0)
+        model = Mlp()
+        eager = copy.deepcopy(model)
+        mine, other = (torch.optim.SGD(each.parameters(), lr=0.1, momentum=0.9) for each in (model, eager))
+        trainer = ortc.torch.Trainer(model, F.cross_entropy, mine)
+        x, y = torch.randn(4, 6), torch.randint(3, (4,))
+        first = next(iter(dict(model.named_parameters())))
+
+        def step() -> None:
+            loss = trainer.step(x, y)
+            other.zero_grad()
+            wanted = F.cross_entropy(eager(x), y)
+            wanted.backward()
+            other.step()
+            self.assertAlmostEqual(loss, wanted.item(), places=5)
+
+        step()
+        for each in (model, eager):
+            each.get_parameter(first).requires_grad_(False)
+        step()
+        for each in (model, eager):  # what is frozen is in the artifact
+            with torch.no_grad():
+                each.get_parameter(first).mul_(0.5)
+        step()
+        step()
+        model.get_parameter(first).requires_grad_(True)
+        with self.assertRaisesRegex(ortc.CompileError, "was not trained in the step before"):
+            trainer.step(x, y)
+        model.get_parameter(first).requires_grad_(False)
+        step()
+        mine.param_groups[0]["momentum"] = 0.5
+        with self.assertRaisesRegex(ortc.CompileError, "other than lr have changed"):
+            trainer.step(x, y)
+
+
 class PageTest(unittest.TestCase):
     def test_blocks_run(self) -> None:
         names = run_page("torch.md")

@@ -59,6 +59,28 @@ def describe_optimizer(optimizer: str | torch.optim.Optimizer, lr: float | None 
     return name + ":" + ",".join(f"{key}={value!r}" for key, value in keys.items())
 
 
+def _settings(optimizer: torch.optim.Optimizer) -> list[Any]:
+    """What an artifact takes from an optimizer."""
+    return [value for group in optimizer.param_groups for key, value in group.items() if key not in ("params", "lr")]
+
+
+def _flatten(inputs: Any, labels: Any) -> tuple[list[torch.Tensor], Any]:
+    """The tensors, and how they were given."""
+    first = inputs if isinstance(inputs, tuple) else (inputs,)
+    second = labels if isinstance(labels, tuple) else (labels,)
+    leaves, form = [*first, *second], (type(inputs), len(first), type(labels))
+    if not all([isinstance(leaf, torch.Tensor) for leaf in leaves]):
+        leaves, form = pytree.tree_flatten((inputs, labels))
+        if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            raise ShapeError("inputs and labels are tensors, or tuples of tensors")
+    return leaves, form
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """As sessions read it."""
+    return tensor.detach().resolve_neg().contiguous() if tensor.requires_grad or tensor.is_neg() else tensor.contiguous()
+
+
 class Trainer:
     """Trains a module with whole compiled steps. Its parameters and running statistics lie in the memory of the session
     from then on: `state_dict` and evaluation see what the last step has made."""
@@ -85,46 +107,58 @@ class Trainer:
                 raise CompileError("the optimizer has other parameters than those that the module trains")
             if optimizer.state:
                 raise CompileError("the optimizer has taken steps already, and its state would be lost")
-        self._settings = "" if isinstance(optimizer, str) else describe_optimizer(optimizer, lr=0.0)
+        self._settings = [] if isinstance(optimizer, str) else _settings(optimizer)
         self._whole = _WithLoss(model, loss)
         self._places: dict[str, torch.Tensor] = {}
-        self._sessions: dict[Any, tuple[Session, list[str], list[Any]]] = {}
-        """With the memory and the objects whose addresses are in the key."""
+        self._sessions: dict[Any, tuple[Session, list[tuple[str, int]], list[Any]]] = {}
+        """With the session's inputs and which of the tensors they are, and what has its address in the key."""
+        self._call: Any = None
+        """What the last step was given; and what the module was then:"""
+        self._taken: Layout | None = None
+        self._fixed: list[torch.Tensor] = []
+        self._known: list[Any] = []
+        self._names: list[tuple[str, int]] = []
         self._current: Session | None = None
         self._layout: Layout | None = None
 
     def step(self, inputs: Any, labels: Any) -> float:
         """One step, and its loss before the update. Inputs and labels are tensors, or tuples of them; each combination of
         shapes is compiled once, which the first step of it waits for."""
-        leaves, spec = pytree.tree_flatten(((inputs, labels), {}))
-        if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
-            raise ShapeError("inputs and labels are tensors, or tuples of tensors")
-        if self._layout is None or not self._layout.is_current():
-            self._layout = Layout(self._whole)
+        leaves, form = _flatten(inputs, labels)
         layout = self._layout
-        trained = [name for name in layout.parameters if layout.get(name).requires_grad]
-        fixed = [*(layout.get(name) for name in layout.fixed(trained)), *layout.fixed_tensors]
-        key = (
-            spec,
-            tuple((leaf.shape, leaf.dtype) for leaf in leaves),
-            tuple(trained),
-            (layout.attributes, *layout.places),
-            tuple(map(place_of, fixed)),
-            autocast_dtype(),
-        )
-        if key not in self._sessions:
-            self._sessions[key] = *self._compile(layout, leaves, spec), [*keep(fixed), *layout.objects]
-        session, names, _ = self._sessions[key]
-        if session is not self._current:
-            self._move_to(session, layout)
+        if layout is None or not layout.is_current():
+            layout = self._layout = Layout(self._whole)
+        call = (form, autocast_dtype(), [(leaf.shape, leaf.dtype) for leaf in leaves])
+        if call != self._call or layout is not self._taken or self._state(layout) != self._known:
+            self._take(layout, leaves, call, ((inputs, labels), {}))
+        session = self.session
         self._follow(layout)
         if isinstance(self.optimizer, torch.optim.Optimizer):
-            if describe_optimizer(self.optimizer, lr=0.0) != self._settings:
+            if _settings(self.optimizer) != self._settings:
                 raise CompileError("settings of the optimizer other than lr have changed since the trainer was made")
             session.lr = float(self.optimizer.param_groups[0]["lr"])
-        loss = session.train_step(**{name: leaves[int(name.split(".")[1])].detach().resolve_neg().contiguous() for name in names})
+        loss = session.train_step(**{name: _plain(leaves[i]) for name, i in self._names})
         layout.count_batches()
         return loss
+
+    def _take(self, layout: Layout, leaves: list[torch.Tensor], call: Any, given: Any) -> None:
+        """The session of a call that is not as the one before, which the first of a kind compiles."""
+        trained = [name for name in layout.parameters if layout.get(name).requires_grad]
+        fixed = [*(layout.get(name) for name in layout.fixed(trained)), *layout.fixed_tensors]
+        form, narrow, kinds = call
+        key = (form, narrow, tuple(kinds), tuple(trained), (layout.attributes, *layout.places), tuple(map(place_of, fixed)))
+        if key not in self._sessions:
+            spec = pytree.tree_structure(given)
+            self._sessions[key] = *self._compile(layout, leaves, spec), [*keep(fixed), *layout.objects]
+        session, self._names, _ = self._sessions[key]
+        if session is not self._current:
+            self._move_to(session, layout)
+        self._call, self._taken, self._fixed = call, layout, fixed
+        self._known = self._state(layout)
+
+    def _state(self, layout: Layout) -> list[Any]:
+        """What the artifact of the last step takes for granted."""
+        return layout.state() + [place_of(each) for each in self._fixed]
 
     @property
     def session(self) -> Session:
@@ -133,7 +167,7 @@ class Trainer:
             raise ShapeError("the first step makes the session")
         return self._current
 
-    def _compile(self, layout: Layout, leaves: list[Any], spec: Any) -> tuple[Session, list[str]]:
+    def _compile(self, layout: Layout, leaves: list[torch.Tensor], spec: Any) -> tuple[Session, list[tuple[str, int]]]:
         if refusal := layout.refusal():
             raise CompileError(refusal)
         request = make_request(self._whole, self._whole.forward, layout, leaves, spec, None, self.threads, self.flags, fused=True)
@@ -146,11 +180,17 @@ class Trainer:
             folder = _cache.find(request.digest) or Path()
         session = Session(Artifact(folder / "artifact"), threads=self.threads)
         steps = session.program.steps()["default"]["train"]
-        return session, [name for name, _, _ in steps[0]]
+        return session, [(name, int(name.split(".")[1])) for name, _, _ in steps[0]]
 
     def _move_to(self, session: Session, layout: Layout) -> None:
         """Takes state along, and lets the module's tensors be those of the session."""
         if self._current is not None:
+            before = self._current.artifact.names("parameter")
+            if new := [name for name in session.artifact.names("parameter") if name not in before]:
+                raise CompileError(
+                    f"'{new[0].removeprefix('m.model.')}' was not trained in the step before, and the optimizer has no state for it: "
+                    "begin with another Trainer, or train with ortc.torch.compile_, whose optimizer is PyTorch's"
+                )
             session.from_bytes(self._current.to_bytes())
         for name, (tensors, key) in layout.slots.items():
             tensor = session.artifact.tensors.get(f"m.{name}")
