@@ -100,6 +100,9 @@ class Layout:
                         self.fixed_statistics.append(prefix + key)
                 else:
                     self.constants.append(prefix + key)
+        self._counters = [
+            each.num_batches_tracked for each in self.norms if each.training and each.num_batches_tracked is not None
+        ]
         self._live = self.find(self.parameters)
         self.fixed_tensors = self.find(self.constants)
         """Tensors whose values are in artifacts: those buffers, and tensors that are attributes."""
@@ -183,9 +186,8 @@ class Layout:
 
     def count_batches(self) -> None:
         """What batch normalisations do in a step besides their statistics."""
-        for norm in self.norms:
-            if norm.training and norm.num_batches_tracked is not None:
-                norm.num_batches_tracked.add_(1)
+        if self._counters:
+            torch._foreach_add_(self._counters, 1)
 
     def get(self, name: str) -> torch.Tensor:
         tensors, key = self.slots[name]

@@ -109,7 +109,8 @@ class Trainer:
                 raise CompileError("the optimizer has taken steps already, and its state would be lost")
         self._settings = [] if isinstance(optimizer, str) else _settings(optimizer)
         self._whole = _WithLoss(model, loss)
-        self._places: dict[str, torch.Tensor] = {}
+        self._places: dict[str, tuple[torch.Tensor, int]] = {}
+        """In the memory of the session, with the address."""
         self._sessions: dict[Any, tuple[Session, list[tuple[str, int]], list[Any]]] = {}
         """With the session's inputs and which of the tensors they are, and what has its address in the key."""
         self._call: Any = None
@@ -199,13 +200,14 @@ class Trainer:
             place = torch.from_dlpack(session.tensor(f"m.{name}"))
             if self._current is None:
                 place.copy_(tensors[key].detach())
-            tensors[key].data = self._places[name] = place
+            tensors[key].data = place
+            self._places[name] = place, place.data_ptr()
         self._current = session
 
     def _follow(self, layout: Layout) -> None:
         """Takes tensors that have moved since the last step."""
-        for name, place in self._places.items():
+        for name, (place, address) in self._places.items():
             tensors, key = layout.slots[name]
-            if tensors[key].data_ptr() != place.data_ptr():
+            if tensors[key].data_ptr() != address:
                 place.copy_(tensors[key].detach())
                 tensors[key].data = place
