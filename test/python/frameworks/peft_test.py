@@ -13,6 +13,7 @@ import unittest.mock
 from typing import Any
 
 import torch
+from launch import run_processes
 from modules import use_own_cache
 from tolerance import distance, limit, nudge
 
@@ -42,16 +43,29 @@ def adapt(model: Any, **options: Any) -> Any:
     return peft.get_peft_model(model, peft.LoraConfig(r=4, lora_alpha=8, **options))
 
 
-def train(model: Any, rows: list[dict[str, torch.Tensor]]) -> Any:
-    """Eight steps of half of the rows each."""
+def train(model: Any, rows: list[dict[str, torch.Tensor]], wrapped: Any = None, rank: int = 0, world: int = 1) -> Any:
+    """Eight steps of half of the rows each; `wrapped` is what is called, with this rank's part of them."""
+    wrapped = wrapped or model
     optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=1e-2)
     model.train()
     for step in range(8):
-        part = rows[step % 2 :: 2]
+        part = rows[step % 2 :: 2][rank::world]
         optimizer.zero_grad()
-        model(**{name: torch.stack([row[name] for row in part]) for name in rows[0]}).loss.backward()
+        wrapped(**{name: torch.stack([row[name] for row in part]) for name in rows[0]}).loss.backward()
         optimizer.step()
     return model
+
+
+def train_in_process(folder: str) -> None:
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo")
+    rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    model = ortc.torch.compile_(adapt(lm.bert()), wait=True, fallback="error")
+    train(model, lm.questions(8), torch.nn.parallel.DistributedDataParallel(model), rank, world)
+    report = ortc.torch.report(model)
+    assert report.compiled == 8 and not report.eager, str(report)
+    torch.save(model.state_dict(), f"{folder}/{rank}.pt")
+    torch.distributed.destroy_process_group()
 
 
 def read_manifest() -> dict[str, Any]:
@@ -111,6 +125,16 @@ class PeftTest(unittest.TestCase):
 
     def test_bert(self) -> None:
         self.check(lm.bert, lm.questions(8), whole=True)
+
+    def test_two_processes(self) -> None:
+        """Adapters alone are exchanged; each rank has half of every batch."""
+        run_processes(2, train_in_process, self.folder)
+        first, second = (torch.load(f"{self.folder}/{rank}.pt") for rank in range(2))
+        runs = [train(each, lm.questions(8)) for each in (adapt(lm.bert()).double(), adapt(lm.bert()), adapt(nudge(lm.bert(), 0)))]
+        wanted, *eager = (each.state_dict() for each in runs)
+        self.check_weights(wanted, first, eager, list(wanted))
+        for name, value in first.items():
+            self.assertTrue(torch.equal(value, second[name]), name)
 
     def test_bert_base(self) -> None:
         self.check(lm.bert, lm.questions(8), whole=False)
