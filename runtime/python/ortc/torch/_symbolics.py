@@ -190,6 +190,39 @@ def _softplus(g: Any, x: Any, beta: Any, threshold: Any) -> Any:
     return smooth if most >= 17 else g.op("Where", g.op("Greater", scaled, _like(g, x, most)), x, smooth)
 
 
+def _deviation(g: Any, variance: Any) -> Any:
+    """Its root, which has no gradient at zero, as PyTorch has it of a standard deviation."""
+    zero = g.op("Equal", variance, _like(g, variance, 0))
+    root = g.op("Sqrt", g.op("Where", zero, _like(g, variance, 1), variance))
+    return g.op("Where", zero, _like(g, variance, 0), root)
+
+
+def _std(g: Any, x: Any, *rest: Any) -> Any:
+    """torch.std."""
+    from torch.onnx import symbolic_opset9
+
+    return _deviation(g, symbolic_opset9.var_mean(g, x, *rest)[0])
+
+
+def _std_mean(g: Any, x: Any, *rest: Any) -> Any:
+    """torch.std_mean."""
+    from torch.onnx import symbolic_opset9
+
+    variance, mean = symbolic_opset9.var_mean(g, x, *rest)
+    return _deviation(g, variance), mean
+
+
+def _cosine_similarity(g: Any, x: Any, y: Any, dim: Any, eps: Any) -> Any:
+    """torch.nn.functional.cosine_similarity: products of vectors whose lengths are `eps` at least."""
+    from torch.onnx import symbolic_helper as helper
+
+    axis, least = _constant(g, [helper._get_const(dim, "i", "dim")]), helper._get_const(eps, "f", "eps")
+    x, y = (
+        g.op("Div", each, g.op("Max", g.op("ReduceL2", each, axis, keepdims_i=1), _like(g, each, least))) for each in (x, y)
+    )
+    return g.op("ReduceSum", g.op("Mul", x, y), axis, keepdims_i=0)
+
+
 def _rms_norm(g: Any, x: Any, shape: Any, weight: Any = None, eps: Any = None) -> Any:
     """torch.nn.functional.rms_norm."""
     from torch.onnx import symbolic_helper as helper
@@ -345,6 +378,9 @@ def _rules() -> dict[str, Any]:
         "smooth_l1_loss": _smooth_l1,
         "huber_loss": _huber,
         "softplus": _softplus,
+        "std": _std,
+        "std_mean": _std_mean,
+        "cosine_similarity": _cosine_similarity,
         "log_sigmoid": _log_sigmoid,
         "binary_cross_entropy_with_logits": _bce_with_logits,
         "index_put": _index_put,
