@@ -41,7 +41,7 @@ static std::string findGraphName(ortc_program *program, const std::string &name)
 
 /// Takes the values of an entry apart. The loss reads "label", unless the graph computes its loss: then a
 /// label is an input like any other.
-static Status readEntry(ortc_program *program, uint32_t index, bool graphComputesLoss,
+static Status readEntry(ortc_program *program, uint32_t index, const LossInfo &loss,
                         const BatchTable &batches, Entry &entry) {
   ortc_entry_info about{};
   about.size = sizeof(about);
@@ -64,7 +64,7 @@ static Status readEntry(ortc_program *program, uint32_t index, bool graphCompute
     std::optional<bool> isBatch =
         batches.find(entry.bindingName, name, /*isInput=*/value.role == ORTC_ROLE_INPUT);
     if (value.role == ORTC_ROLE_INPUT)
-      entry.inputs.push_back({name, type, shape, name == "label" && !graphComputesLoss, isBatch});
+      entry.inputs.push_back({name, type, shape, loss.reads(name), isBatch});
     else if (value.role == ORTC_ROLE_OUTPUT)
       entry.outputs.push_back({name, findGraphName(program, name), type, shape, isBatch});
     else if (value.role == ORTC_ROLE_LOSS)
@@ -120,8 +120,7 @@ Status Artifact::openOn(const std::string &path, Artifact &artifact, const Devic
   BatchTable batches = BatchTable::parse(text);
   artifact.entries.assign(artifact.info.entry_count, Entry());
   for (uint32_t i = 0; i < artifact.info.entry_count; ++i)
-    if (Status read = readEntry(program, i, artifact.loss.isInGraph, batches, artifact.entries[i]);
-        !read.isOk())
+    if (Status read = readEntry(program, i, artifact.loss, batches, artifact.entries[i]); !read.isOk())
       return Status::failure(artifact.path + ": " + read.getMessage());
   return Status();
 }

@@ -33,11 +33,17 @@ public:
       ORTC_TRY(session.getBuffer(entry, "label", data));
       ignoreLabels(loss, label, rows, data);
     }
+    weights = loss.reads(kSampleWeight) ? session.view(entry, kSampleWeight) : TensorView();
+    if (isShort && weights.type != DataType::None) {
+      ORTC_TRY(clearWeights(rows));
+      masks = true;
+    }
     double mean = 0;
     ORTC_TRY(session.step(entry, mean));
     double weight = batches.isBatch() ? double(rows) : 1;
-    if (hasLabel && canIgnoreLabels(loss, label))
-      weight = countLabels(loss, label, label.shape.empty() || !batches.isBatch() ? getLeading(label) : rows);
+    if (hasLabel && (canIgnoreLabels(loss, label) || weights.type != DataType::None))
+      weight = countLabels(loss, label, weights,
+                           label.shape.empty() || !batches.isBatch() ? getLeading(label) : rows);
     if (outputEntry && hasLabel && loss.hasClasses) {
       if (outputEntry != &entry) {
         double none = 0;
@@ -48,13 +54,23 @@ public:
                                         result.right, result.counted, result.notNumbers);
     }
     if (isShort && !masks) {
-      if (averagesOverRows(batches.getBatch()))
-        ORTC_TRY(takeOutRepeats(batches.getBatch(), rows, mean));
-      else
+      const int64_t batch = batches.getBatch();
+      if (averagesOverRows(batch)) {
+        if (loss.isSum)
+          mean /= double(batch);
+        ORTC_TRY(takeOutRepeats(batch, rows, mean));
+        if (loss.isSum)
+          mean *= double(rows);
+      } else
         result.note = "the loss of the last slice averages over " + std::to_string(batches.getBatch()) +
                       " samples, of which only " + std::to_string(rows) + " are different";
     }
-    result.loss.add(mean, weight);
+    if (loss.isSum) { // of all slices, as if they were one
+      result.loss.sum += mean;
+      result.loss.weight = 1;
+    } else {
+      result.loss.add(mean, weight);
+    }
     result.items += batches.isBatch() ? rows : 1;
     ++result.slices;
     return Status();
@@ -70,7 +86,7 @@ private:
   /// Whether the loss is a mean over the rows of the label, by what a loss is. What a graph computes may be anything.
   bool averagesOverRows(int64_t batch) const {
     return label.type != DataType::None && getLeading(label) == batch && !label.shape.empty() &&
-           !(loss.hasClasses && loss.axis == 0);
+           !(loss.hasClasses && loss.axis == 0) && !loss.comparesSamples;
   }
 
   /// From the mean of a slice whose `batch` rows repeat the first `rows` to the mean of these alone. The slice has
@@ -83,8 +99,19 @@ private:
     ORTC_TRY(repeatRows(batch, rest));
     double more = 0;
     ORTC_TRY(session.step(entry, more));
+    if (loss.isSum)
+      more /= double(batch);
     ORTC_TRY(takeOutRepeats(batch, rest, more));
     mean = (mean * double(batch) - more * double(rest)) / double(times * rows);
+    return Status();
+  }
+
+  /// Samples from row `rows` on count nothing.
+  Status clearWeights(int64_t rows) {
+    uint8_t *data = nullptr;
+    ORTC_TRY(session.getBuffer(entry, kSampleWeight, data));
+    const size_t element = getElementBytes(weights.type);
+    std::memset(data + size_t(rows) * element, 0, size_t(getLeading(weights) - rows) * element);
     return Status();
   }
 
@@ -109,7 +136,7 @@ private:
   const Entry &entry;
   const Entry *outputEntry; ///< of the same binding, or nullptr
   Evaluation &result;
-  TensorView label;
+  TensorView label, weights;
 };
 
 } // namespace

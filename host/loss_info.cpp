@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/loss_info.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "host/data/convert.h"
@@ -31,7 +32,19 @@ Status parseLossInfo(const std::string &manifest, const std::string &where, Loss
   if (has("ignore_index"))
     loss.ignoreIndex = from["ignore_index"];
   loss.hasIgnored = has("ignore_index");
+  loss.isSum = from.contains("reduction") && from["reduction"] == "sum";
+  loss.comparesSamples = from.contains("compares_samples");
+  if (from.contains("class_weight") && from["class_weight"].is_array())
+    for (const Json &each : from["class_weight"])
+      loss.classWeight.push_back(each.is_number() ? each.get<double>() : 1);
+  if (from.contains("inputs") && from["inputs"].is_array())
+    for (const Json &each : from["inputs"])
+      loss.inputs.push_back(each.is_string() ? each.get<std::string>() : "");
   return Status();
+}
+
+bool LossInfo::reads(const std::string &input) const {
+  return (input == "label" && !isInGraph) || std::find(inputs.begin(), inputs.end(), input) != inputs.end();
 }
 
 /// Elements of the first `rows` rows.
@@ -46,14 +59,25 @@ bool canIgnoreLabels(const LossInfo &loss, const TensorView &label) {
   return loss.hasClasses && loss.hasIgnored && !isFloat(label.type);
 }
 
-double countLabels(const LossInfo &loss, const TensorView &label, int64_t rows) {
-  if (!canIgnoreLabels(loss, label))
-    return double(rows);
-  int64_t count = countRowElements(label, rows), kept = 0;
-  size_t element = getElementBytes(label.type);
-  for (int64_t i = 0; i < count; ++i)
-    kept += loadAsInteger(label.type, label.data + size_t(i) * element) != loss.ignoreIndex;
-  return double(kept);
+double countLabels(const LossInfo &loss, const TensorView &label, const TensorView &weights, int64_t rows) {
+  const bool counts = canIgnoreLabels(loss, label);
+  const bool isWeighted = counts && !loss.classWeight.empty();
+  const int64_t each = rows == 0 ? 0 : countRowElements(label, rows) / rows;
+  const size_t element = getElementBytes(label.type);
+  double total = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    double count = counts ? 0 : 1;
+    for (int64_t i = row * each; counts && i < (row + 1) * each; ++i) {
+      int64_t value = loadAsInteger(label.type, label.data + size_t(i) * element);
+      bool isClass = value >= 0 && size_t(value) < loss.classWeight.size();
+      if (value != loss.ignoreIndex)
+        count += !isWeighted ? 1 : isClass ? loss.classWeight[size_t(value)] : 0;
+    }
+    if (weights.type != DataType::None)
+      count *= loadAsDouble(weights.type, weights.data + size_t(row) * getElementBytes(weights.type));
+    total += count;
+  }
+  return total;
 }
 
 void ignoreLabels(const LossInfo &loss, const TensorView &label, int64_t rows, uint8_t *data) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "host/types.h"
 #include "support/Status.h"
@@ -19,7 +20,16 @@ struct LossInfo {
   int64_t axis = 1;        ///< of classes in that output, not negative
   bool hasIgnored = false; ///< labels of `ignoreIndex` take no part
   int64_t ignoreIndex = -100;
+  bool isSum = false;              ///< over samples, instead of a mean
+  bool comparesSamples = false;    ///< the term of one depends on others
+  std::vector<double> classWeight; ///< what a label of each class counts in a mean; empty: 1
+  std::vector<std::string> inputs; ///< that the loss reads beside the label
+
+  bool reads(const std::string &input) const;
 };
+
+/// The input with a factor for every sample.
+inline constexpr const char *kSampleWeight = "sample_weight";
 
 /// Reads the key "loss" of a manifest; `where` begins messages.
 Status parseLossInfo(const std::string &manifest, const std::string &where, LossInfo &loss);
@@ -43,8 +53,9 @@ struct WeightedSum {
   double mean() const { return sum / weight; }
 };
 
-/// How much a mean loss over the first `rows` rows of `label` weighs: labels that are not ignored, or rows.
-double countLabels(const LossInfo &loss, const TensorView &label, int64_t rows);
+/// How much a mean loss over the first `rows` rows of `label` weighs: labels that are not ignored, by the factors of
+/// their classes, or rows; times the factors of samples, which `weights` has where there are some.
+double countLabels(const LossInfo &loss, const TensorView &label, const TensorView &weights, int64_t rows);
 
 /// Whether the labels are class indices and one of them takes no part.
 bool canIgnoreLabels(const LossInfo &loss, const TensorView &label);

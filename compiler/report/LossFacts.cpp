@@ -6,6 +6,7 @@
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/train/Losses.h"
+#include "passes/train/losses/FactorFiles.h"
 
 using namespace mlir;
 
@@ -13,22 +14,33 @@ namespace ortc::report {
 
 void describeLoss(ModuleOp program, CompileFacts &facts) {
   auto function = program.lookupSymbol<func::FuncOp>("loss_0");
+  if (auto weights =
+          function ? function->getAttrOfType<DenseF64ArrayAttr>(train::kClassWeightAttribute) : nullptr)
+    facts.classWeight.assign(weights.asArrayRef().begin(), weights.asArrayRef().end());
   for (unsigned i = 0; function && i < function.getNumArguments(); ++i) {
     auto type = cast<RankedTensorType>(function.getArgument(i).getType());
     if (auto name = function.getArgAttrOfType<StringAttr>(i, train::kOutput);
         name && facts.lossOutput.empty()) {
       facts.lossOutput = name.str();
       facts.lossShape.assign(type.getShape().begin(), type.getShape().end());
-    } else if (function.getArgAttrOfType<StringAttr>(i, train::kInput)) {
+    } else if (auto input = function.getArgAttrOfType<StringAttr>(i, train::kInput);
+               input && input.getValue() != train::kLabel) {
+      facts.lossInputs.push_back(input.str());
+    } else if (input) {
       facts.labelIsIndices = isa<IntegerType>(type.getElementType());
     }
   }
 }
 
 void describeBatch(ModuleOp source, const LossSpec &loss, CompileFacts &facts) {
-  // A label of class indices is the output without its classes.
-  facts.batch =
-      findBatch(source, facts.lossOutput, facts.labelIsIndices ? findClassAxis(loss, facts) : std::nullopt);
+  // A label of class indices is the output without its classes; those of sequences follow its frames.
+  const train::LossDefinition *definition = train::findLoss(loss.name);
+  std::optional<int64_t> dropped;
+  if (definition && definition->label == train::LabelKind::Sequences)
+    dropped = 0;
+  else if (facts.labelIsIndices)
+    dropped = findClassAxis(loss, facts);
+  facts.batch = findBatch(source, facts.lossOutput, dropped);
 }
 
 std::string tellClassAxis(const LossSpec &loss, const CompileFacts &facts) {

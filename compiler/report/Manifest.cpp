@@ -26,6 +26,12 @@ static Json toJson(const KeyValue &value) {
   return std::visit([](auto each) { return Json(each); }, value);
 }
 
+/// Labels say whether they are probabilities; other keys are told where they are given.
+static bool isToldInOtherWords(std::string_view key, bool hasClasses) {
+  return (hasClasses && (key == train::kAxis || key == train::kProbabilities)) || key == train::kReduction ||
+         key == train::kClassWeight || key == train::kPosWeight;
+}
+
 static Json describeLoss(const CompileOptions &options, const CompileFacts &facts) {
   const LossSpec &spec = options.loss;
   Json loss{{"kind", spec.name}};
@@ -40,11 +46,24 @@ static Json describeLoss(const CompileOptions &options, const CompileFacts &fact
     loss["classes"] = facts.lossShape[*axis];
   }
   const Settings settings = train::settingsOf(spec);
-  for (const Key &key : train::findLoss(spec.name)->keys) // labels say whether they are probabilities
-    if (!hasClasses ||
-        (key.name != std::string(train::kAxis) && key.name != std::string(train::kProbabilities)))
+  const train::LossDefinition &definition = *train::findLoss(spec.name);
+  for (const Key &key : definition.keys)
+    if (!isToldInOtherWords(key.name, hasClasses))
       loss[key.name] = toJson(settings.get(key.name));
-  loss["label"] = hasClasses ? (facts.labelIsIndices ? "indices" : "probabilities") : "values";
+  if (spec.given.count(train::kReduction))
+    loss[train::kReduction] = toJson(settings.get(train::kReduction));
+  if (!facts.classWeight.empty())
+    loss[train::kClassWeight] = facts.classWeight;
+  if (settings.has(train::kPosWeight) && settings.getWord(train::kPosWeight) != train::kNoFile)
+    loss[train::kPosWeight] = true;
+  if (!facts.lossInputs.empty())
+    loss["inputs"] = facts.lossInputs;
+  if (definition.comparesSamples)
+    loss["compares_samples"] = true;
+  loss["label"] = definition.label == train::LabelKind::Sequences ? "sequences"
+                  : !hasClasses                                   ? "values"
+                  : facts.labelIsIndices                          ? "indices"
+                                                                  : "probabilities";
   return loss;
 }
 

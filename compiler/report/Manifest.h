@@ -36,6 +36,8 @@ struct CompileFacts {
   std::string lossOutput;         ///< graph output that feeds the loss
   std::vector<int64_t> lossShape; ///< of it
   bool labelIsIndices = false;
+  std::vector<double> classWeight;     ///< compiled in; empty: none
+  std::vector<std::string> lossInputs; ///< that the loss reads beside the label
   BatchFacts batch;
   int64_t floatValues = 0; ///< of the floating-point initializers of the file
   std::vector<legalize::InitializerReport> initializers;

@@ -110,7 +110,17 @@ static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t 
     if (isNarrow(labelType))
       label = composer.getBuilder().cast(*label, composer.getBuilder().getF32Type());
   }
-  FailureOr<Value> value = buildLossValue(composer.getBuilder(), loss, *prediction, *label);
+  SmallVector<Value> inputs;
+  FailureOr<SmallVector<LossInput>> listed = inferLossInputs(loss, type, composer.getBuilder().getLoc());
+  if (failed(listed))
+    return failure();
+  for (const LossInput &each : *listed) {
+    FailureOr<Value> input = composer.getArgument(nameAttribute(context, kInput, each.name), each.type);
+    if (failed(input))
+      return failure();
+    inputs.push_back(*input);
+  }
+  FailureOr<Value> value = buildLossValue(composer.getBuilder(), loss, *prediction, *label, inputs);
   if (failed(value))
     return failure();
   composer.finish({{unitAttribute(context, kLoss), *value}}, /*dropArguments=*/false);

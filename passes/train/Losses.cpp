@@ -3,13 +3,22 @@
 #include "passes/train/Losses.h"
 
 #include "dialects/train/TrainDialect.h"
+#include "passes/train/losses/FactorFiles.h"
 #include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
+#include <limits>
 
 using namespace mlir;
 
 namespace ortc::train {
 
 using nn::TensorBuilder;
+
+constinit const Range kNumber = {"a number from -3.4e38 to 3.4e38", [](double value) {
+                                   return std::fabs(value) <= std::numeric_limits<float>::max();
+                                 }};
+constinit const Range kFile = {"an .npy file, or none", [](double) { return true; }};
 
 ArrayRef<const LossDefinition *> listLosses() {
 #define ORTC_LOSS(name) &k##name##Loss,
@@ -23,6 +32,14 @@ ArrayRef<const LossDefinition *> listLosses() {
 const LossDefinition *findLoss(StringRef name) {
   auto found = llvm::find_if(listLosses(), [&](const LossDefinition *each) { return name == each->name; });
   return found == listLosses().end() ? nullptr : *found;
+}
+
+std::vector<Key> keysOf(const LossDefinition &definition) {
+  std::vector<Key> keys = definition.keys;
+  if (llvm::none_of(keys, [](const Key &key) { return key.name == std::string_view(kReduction); }))
+    keys.push_back({kReduction, "mean", kWord, "what becomes of the terms", false, {"mean", "sum"}});
+  keys.push_back({kSampleWeight, false, kSwitch, "an input of this name has a factor for every sample"});
+  return keys;
 }
 
 Expected<LossSpec> parseLoss(std::string_view text) {
@@ -51,7 +68,7 @@ Expected<LossSpec> parseLoss(std::string_view text) {
     return Status::refusal("there is no " + what + "; there are " + joinWords(words));
   } else {
     ORTC_TRY(
-        parseSettings(hasRest, rest, what, definition->keys, definition->contradict).moveTo(parsed.given));
+        parseSettings(hasRest, rest, what, keysOf(*definition), definition->contradict).moveTo(parsed.given));
   }
   return parsed;
 }
@@ -60,7 +77,10 @@ std::string describeLosses() {
   std::string text;
   for (const LossDefinition *each : listLosses())
     text += formatSpec(each->name, each->keys) + ", ";
-  return text + "output:NAME (the graph computes its loss) or none; default: " + LossSpec().name;
+  return text +
+         "output:NAME (the graph computes its loss) or none; formulas also take reduction=mean|sum and "
+         "sample_weight=1; default: " +
+         LossSpec().name;
 }
 
 static const LossDefinition &definitionOf(const LossSpec &loss) {
@@ -69,7 +89,7 @@ static const LossDefinition &definitionOf(const LossSpec &loss) {
   return *definition;
 }
 
-Settings settingsOf(const LossSpec &loss) { return Settings(definitionOf(loss).keys, loss.given); }
+Settings settingsOf(const LossSpec &loss) { return Settings(keysOf(definitionOf(loss)), loss.given); }
 
 bool needsLabel(const LossSpec &loss) { return loss.source == LossSource::Formula; }
 
@@ -104,6 +124,8 @@ static Type computeType(Type element) {
 }
 
 FailureOr<RankedTensorType> inferLabelType(const LossSpec &loss, RankedTensorType prediction, Location loc) {
+  if (auto infer = definitionOf(loss).inferLabel)
+    return RankedTensorType::get(infer(settingsOf(loss), prediction), IntegerType::get(loc.getContext(), 64));
   if (!takesIndices(loss))
     return RankedTensorType::get(prediction.getShape(), computeType(prediction.getElementType()));
   FailureOr<int64_t> axis = findClassAxis(loss, prediction, loc);
@@ -113,12 +135,57 @@ FailureOr<RankedTensorType> inferLabelType(const LossSpec &loss, RankedTensorTyp
                                IntegerType::get(loc.getContext(), 64));
 }
 
+FailureOr<SmallVector<LossInput>> inferLossInputs(const LossSpec &loss, RankedTensorType prediction,
+                                                  Location loc) {
+  SmallVector<LossInput> inputs;
+  if (loss.source != LossSource::Formula)
+    return inputs;
+  const Settings settings = settingsOf(loss);
+  if (auto list = definitionOf(loss).listInputs)
+    inputs = list(settings, prediction);
+  if (settings.isOn(kSampleWeight)) {
+    FailureOr<RankedTensorType> label = inferLabelType(loss, prediction, loc);
+    if (failed(label))
+      return failure();
+    inputs.push_back({kSampleWeight, RankedTensorType::get(label->getShape().take_front(1),
+                                                           computeType(prediction.getElementType()))});
+  }
+  return inputs;
+}
+
 static SmallVector<int64_t> allAxes(Value x) {
   return llvm::to_vector(llvm::seq<int64_t>(0, TensorBuilder::rankOf(x)));
 }
 
-Value averageAll(TensorBuilder &b, Value x) { return b.mean(x, allAxes(x)); }
-Value sumAll(TensorBuilder &b, Value x) { return b.sum(x, allAxes(x)); }
+static Value sumAll(TensorBuilder &b, Value x) { return b.sum(x, allAxes(x)); }
+
+Value reduceTerms(const LossOperands &operands, const LossTerms &terms) {
+  TensorBuilder &b = operands.b;
+  const std::string &reduction = operands.settings.getWord(kReduction);
+  auto type = TensorBuilder::typeOf(terms.each);
+  Value each = terms.each, counts = terms.counts, weight = operands.sampleWeight;
+  const int64_t samples = type.getRank() == 0 ? 1 : type.getDimSize(0);
+  auto weigh = [&](Value x) {
+    SmallVector<int64_t> leading(TensorBuilder::rankOf(weight), 0);
+    return b.mul(x, b.broadcast(weight, type.getShape(), leading));
+  };
+  if (weight)
+    each = weigh(each);
+  Value total = sumAll(b, each);
+  const int64_t number = reduction == "mean" ? type.getNumElements() / terms.size : samples;
+  if (reduction == "sum")
+    return terms.sign < 0 ? b.neg(total) : total;
+  if (counts && reduction == "mean") {
+    counts = b.cast(counts, type.getElementType());
+    counts = sumAll(b, weight ? weigh(counts) : counts);
+  } else if (weight) {
+    counts = b.mulScalar(sumAll(b, weight), static_cast<double>(number) / static_cast<double>(samples));
+  } else {
+    return b.mulScalar(total, terms.sign / static_cast<double>(number));
+  }
+  Value mean = b.div(total, counts);
+  return terms.sign < 0 ? b.neg(mean) : mean;
+}
 
 /// The label as the loss computes with it, or an error.
 static FailureOr<Value> prepareLabel(TensorBuilder &b, const LossSpec &loss, Value label,
@@ -134,7 +201,8 @@ static FailureOr<Value> prepareLabel(TensorBuilder &b, const LossSpec &loss, Val
   return b.cast(label, expected.getElementType());
 }
 
-FailureOr<Value> buildLossValue(TensorBuilder &b, const LossSpec &loss, Value prediction, Value label) {
+FailureOr<Value> buildLossValue(TensorBuilder &b, const LossSpec &loss, Value prediction, Value label,
+                                ArrayRef<Value> inputs) {
   if (!isa<FloatType>(TensorBuilder::elementOf(prediction)))
     return emitError(b.getLoc()) << "a loss needs a floating-point output, not " << prediction.getType();
   Value x = b.cast(prediction, computeType(TensorBuilder::elementOf(prediction)));
@@ -144,6 +212,10 @@ FailureOr<Value> buildLossValue(TensorBuilder &b, const LossSpec &loss, Value pr
                                    << " cannot be the loss: a loss has one element";
     return b.reshape(x, {});
   }
+  const LossDefinition &definition = definitionOf(loss);
+  if (const char *reason = definition.misshape ? definition.misshape(TensorBuilder::typeOf(x)) : nullptr)
+    return emitError(b.getLoc()) << "loss " << loss.name << " cannot take an output of type "
+                                 << prediction.getType() << ": " << reason;
   FailureOr<RankedTensorType> labelType = inferLabelType(loss, TensorBuilder::typeOf(x), b.getLoc());
   if (failed(labelType))
     return failure();
@@ -156,7 +228,17 @@ FailureOr<Value> buildLossValue(TensorBuilder &b, const LossSpec &loss, Value pr
   if (failed(axis))
     return failure();
   Settings settings = settingsOf(loss);
-  return definitionOf(loss).build({b, settings, x, *prepared, *axis});
+  LossOperands operands{.b = b, .settings = settings, .prediction = x, .label = *prepared, .axis = *axis};
+  FailureOr<Value> factors = readFactors(operands, loss.name);
+  if (failed(factors))
+    return failure();
+  operands.factors = *factors;
+  if (settings.isOn(kSampleWeight)) {
+    operands.sampleWeight = inputs.back();
+    inputs = inputs.drop_back();
+  }
+  operands.inputs = inputs;
+  return definition.build(operands);
 }
 
 } // namespace ortc::train

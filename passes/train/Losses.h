@@ -15,21 +15,40 @@ namespace ortc::train {
 // Keys with a meaning outside of a formula: they say what the label is. The manifest has them in other words.
 inline constexpr const char *kAxis = "axis", *kIgnoreIndex = "ignore_index",
                             *kProbabilities = "probabilities";
+// Keys that every formula has: reduceTerms() reads them. The second is the name of an input, too.
+inline constexpr const char *kReduction = "reduction", *kSampleWeight = "sample_weight";
+// Keys whose value is a file of factors (losses/FactorFiles.h).
+inline constexpr const char *kClassWeight = "class_weight", *kPosWeight = "pos_weight";
+
+extern const Range kNumber; ///< of a key: -3.4e38 to 3.4e38
+extern const Range kFile;   ///< of a key: an .npy file, or kNoFile
+inline constexpr const char *kNoFile = "none";
 
 /// What a formula computes with.
 struct LossOperands {
   nn::TensorBuilder &b;
   const Settings &settings;
-  mlir::Value prediction; ///< in f32, or f64
-  mlir::Value label;      ///< of inferLabelType()'s type; indices may be i32
-  int64_t axis;           ///< LabelKind::Classes: of the classes in `prediction`, not negative
+  mlir::Value prediction;        ///< in f32, or f64
+  mlir::Value label;             ///< of inferLabelType()'s type; indices may be i32
+  int64_t axis;                  ///< LabelKind::Classes: of the classes in `prediction`, not negative
+  mlir::Value factors = {};      ///< of the key class_weight or pos_weight, or null
+  mlir::Value sampleWeight = {}; ///< of the label's leading dimension, or null
+  llvm::ArrayRef<mlir::Value> inputs = {}; ///< the definition's own, in its order
+};
+
+/// An input that a loss has beside its label.
+struct LossInput {
+  const char *name;
+  mlir::RankedTensorType type;
 };
 
 enum class LabelKind {
   Values, ///< of the prediction's shape and type
   /// Class indices: of the prediction's shape without the axis of the classes. The keys are `axis` and `ignore_index`;
   /// with a key `probabilities`, labels may have the shape of the prediction instead. Evaluation shows the accuracy.
-  Classes
+  Classes,
+  /// Class indices, several for a sample: LossDefinition::inferLabel says of what shape.
+  Sequences
 };
 
 /// An operator that most likely must not be in front of the loss.
@@ -48,14 +67,27 @@ struct LossDefinition {
   /// Why keys do not go together, or null.
   const char *(*contradict)(const Settings &settings) = nullptr;
   std::vector<Misfit> misfits = {};
-  /// The scalar loss: a mean over samples, as `ortc eval` takes it to be.
+  /// The scalar loss, of reduceTerms(): a mean or a sum over samples, as `ortc eval` takes it to be.
   mlir::Value (*build)(const LossOperands &operands);
+  /// Why the formula does not take a prediction of that type, or null.
+  const char *(*misshape)(mlir::RankedTensorType prediction) = nullptr;
+  /// LabelKind::Sequences: the shape of labels.
+  llvm::SmallVector<int64_t> (*inferLabel)(const Settings &settings,
+                                           mlir::RankedTensorType prediction) = nullptr;
+  /// Inputs beside the label, or null: none.
+  llvm::SmallVector<LossInput> (*listInputs)(const Settings &settings,
+                                             mlir::RankedTensorType prediction) = nullptr;
+  /// Whether the term of a sample depends on other samples: `ortc eval` cannot take one out then.
+  bool comparesSamples = false;
 };
 
 /// All losses, in the order of messages.
 llvm::ArrayRef<const LossDefinition *> listLosses();
 /// The definition, or null.
 const LossDefinition *findLoss(llvm::StringRef name);
+
+/// The keys of the definition, and those that every loss has.
+std::vector<Key> keysOf(const LossDefinition &definition);
 
 /// Parses `--loss`.
 Expected<LossSpec> parseLoss(std::string_view text);
@@ -77,14 +109,27 @@ bool needsLabel(const LossSpec &loss);
 mlir::FailureOr<mlir::RankedTensorType> inferLabelType(const LossSpec &loss,
                                                        mlir::RankedTensorType prediction, mlir::Location loc);
 
-/// The scalar loss by PyTorch's definition, in f32 or, for a prediction in f64, in f64. `label` is null when
-/// the loss needs none. Fails, with an error, when the types do not fit.
-mlir::FailureOr<mlir::Value> buildLossValue(nn::TensorBuilder &builder, const LossSpec &loss,
-                                            mlir::Value prediction, mlir::Value label);
+/// The inputs that the loss has beside its label: those of the formula, then `sample_weight` where it was asked for.
+mlir::FailureOr<llvm::SmallVector<LossInput>>
+inferLossInputs(const LossSpec &loss, mlir::RankedTensorType prediction, mlir::Location loc);
 
-/// Parts that formulas share: the mean of all elements, and their sum.
-mlir::Value averageAll(nn::TensorBuilder &builder, mlir::Value x);
-mlir::Value sumAll(nn::TensorBuilder &builder, mlir::Value x);
+/// The scalar loss by PyTorch's definition, in f32 or, for a prediction in f64, in f64. `label` is null when
+/// the loss needs none; `inputs` are those of inferLossInputs(). Fails, with an error, when the types do not fit.
+mlir::FailureOr<mlir::Value> buildLossValue(nn::TensorBuilder &builder, const LossSpec &loss,
+                                            mlir::Value prediction, mlir::Value label,
+                                            llvm::ArrayRef<mlir::Value> inputs = {});
+
+/// What a formula ends in: its terms, samples in front.
+struct LossTerms {
+  mlir::Value each;
+  /// Of the shape of `each`, numbers or i1: what each counts in a mean; null: 1.
+  mlir::Value counts = {};
+  int64_t size = 1; ///< how many of `each` are one term: the classes, where a term is their sum
+  double sign = 1;  ///< -1: the loss is minus what the terms give
+};
+
+/// The loss of terms by the key `reduction`. Without any term, a mean is NaN, as 0 / 0 is.
+mlir::Value reduceTerms(const LossOperands &operands, const LossTerms &terms);
 
 #define ORTC_LOSS(name) extern const LossDefinition k##name##Loss;
 #include "passes/train/losses/Table.inc"

@@ -53,10 +53,29 @@ TEST(LossInfoTest, MasksAndCountsLabels) {
   std::vector<int32_t> labels = {1, -100, 2, 0};
   TensorView label = view(DataType::Int32, {2, 2}, labels);
   ASSERT_TRUE(canIgnoreLabels(loss, label));
-  EXPECT_EQ(countLabels(loss, label, 2), 3);
-  EXPECT_EQ(countLabels(loss, label, 1), 1);
+  EXPECT_EQ(countLabels(loss, label, {}, 2), 3);
+  EXPECT_EQ(countLabels(loss, label, {}, 1), 1);
   ignoreLabels(loss, label, 1, reinterpret_cast<uint8_t *>(labels.data()));
   EXPECT_EQ(labels, (std::vector<int32_t>{1, -100, -100, -100}));
+}
+
+TEST(LossInfoTest, CountsWhatLabelsAndSamplesWeigh) {
+  LossInfo loss =
+      parse(R"({"loss": {"kind": "cross_entropy", "axis": 1, "ignore_index": -100, "reduction": "sum",
+                                     "class_weight": [0.5, 2, 4], "inputs": ["sample_weight"]}})");
+  EXPECT_TRUE(loss.isSum);
+  EXPECT_TRUE(loss.reads("label"));
+  EXPECT_TRUE(loss.reads(kSampleWeight));
+  EXPECT_FALSE(loss.reads("x"));
+  std::vector<int32_t> labels = {1, -100, 2, 0};
+  std::vector<float> weights = {0.5, 3};
+  TensorView label = view(DataType::Int32, {2, 2}, labels), weight = view(DataType::Float32, {2}, weights);
+  EXPECT_EQ(countLabels(loss, label, {}, 2), 6.5);
+  EXPECT_EQ(countLabels(loss, label, weight, 2), 0.5 * 2 + 3 * 4.5);
+  LossInfo values = parse(R"({"loss": {"kind": "mse", "inputs": ["sample_weight"]}})");
+  EXPECT_FALSE(values.isSum);
+  EXPECT_EQ(countLabels(values, label, weight, 2), 3.5);
+  EXPECT_EQ(countLabels(values, label, {}, 2), 2);
 }
 
 TEST(LossInfoTest, CountsRightPredictionsAlongTheClassAxis) {

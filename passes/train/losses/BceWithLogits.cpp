@@ -1,27 +1,28 @@
 // The loss bce_with_logits: torch.nn.BCEWithLogitsLoss.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/Losses.h"
-
-#include "mlir/Dialect/Math/IR/Math.h"
+#include "passes/train/losses/Branches.h"
 
 using namespace mlir;
 
 namespace ortc::train {
 
-/// max(x, 0) - x y + log(1 + exp(-|x|)). Zero belongs to the positive branch in both parts, so that the
-/// gradient there is 1/2 - y.
+/// softplus(x) - x y; with factors p of positive labels (1 - y) x + (1 + (p - 1) y) softplus(-x).
 static Value build(const LossOperands &operands) {
   nn::TensorBuilder &b = operands.b;
   Value x = operands.prediction, y = operands.label;
-  Value zero = b.zerosLike(x), positive = b.compare(arith::CmpFPredicate::OGE, x, zero);
-  Value decay = b.exp(b.select(positive, b.neg(x), x));
-  Value rest = b.createOrFold<math::Log1pOp>(decay);
-  return averageAll(b, b.add(b.sub(b.select(positive, x, zero), b.mul(x, y)), rest));
+  if (!operands.factors)
+    return reduceTerms(operands, {binaryCrossEntropy(b, x, y)});
+  Value more = b.addScalar(b.broadcastTo(operands.factors, nn::TensorBuilder::shapeOf(x)), -1);
+  Value other = b.addScalar(b.neg(y), 1), factor = b.addScalar(b.mul(more, y), 1);
+  return reduceTerms(operands, {b.add(b.mul(other, x), b.mul(factor, softplus(b, b.neg(x))))});
 }
 
 const LossDefinition kBceWithLogitsLoss = {
     .name = "bce_with_logits",
-    .meaning = "the mean of binary cross entropies of logits and probabilities",
+    .meaning = "binary cross entropies of logits and probabilities",
+    .keys = {{kPosWeight, kNoFile, kFile,
+              "factors of positive labels, of a shape that broadcasts to the logits'"}},
     .misfits = {{"Sigmoid", "bce_with_logits applies a sigmoid itself", nullptr}},
     .build = build};
 

@@ -10,23 +10,22 @@ using nn::TensorBuilder;
 
 static constexpr const char *kSmoothing = "label_smoothing";
 
-/// The mean over samples of -sum(target * logProbability), targets smoothed.
-static Value averageOverTargets(const LossOperands &operands, Value logProbability, double smoothing) {
+/// -sum(target * logProbability), targets smoothed, of each sample.
+static Value reduceOverTargets(const LossOperands &operands, Value logProbability, double smoothing) {
   TensorBuilder &b = operands.b;
   Value target = operands.label;
-  double classes = static_cast<double>(TensorBuilder::shapeOf(logProbability)[operands.axis]);
+  const int64_t classes = TensorBuilder::shapeOf(logProbability)[operands.axis];
   if (smoothing > 0)
-    target = b.addScalar(b.mulScalar(target, 1 - smoothing), smoothing / classes);
-  Value total = sumAll(b, b.mul(target, logProbability));
-  double samples = static_cast<double>(TensorBuilder::typeOf(logProbability).getNumElements()) / classes;
-  return b.mulScalar(total, -1 / samples);
+    target = b.addScalar(b.mulScalar(target, 1 - smoothing), smoothing / static_cast<double>(classes));
+  return reduceTerms(
+      operands, {.each = weighClasses(operands, b.mul(target, logProbability)), .size = classes, .sign = -1});
 }
 
 static Value build(const LossOperands &operands) {
   Value logProbability = operands.b.logSoftmax(operands.prediction, operands.axis);
   double smoothing = operands.settings.getNumber(kSmoothing);
-  return operands.settings.isOn(kProbabilities) ? averageOverTargets(operands, logProbability, smoothing)
-                                                : averageOverClasses(operands, logProbability, smoothing);
+  return operands.settings.isOn(kProbabilities) ? reduceOverTargets(operands, logProbability, smoothing)
+                                                : reduceOverClasses(operands, logProbability, smoothing);
 }
 
 static const char *contradict(const Settings &settings) {
@@ -42,6 +41,7 @@ const LossDefinition kCrossEntropyLoss = {
     .label = LabelKind::Classes,
     .keys = {axisKey(),
              ignoreIndexKey(),
+             classWeightKey(),
              {kSmoothing, 0.0, kShare, "share of a label that is spread over all classes"},
              {kProbabilities, false, kSwitch, "labels are probabilities of the logits' shape"}},
     .contradict = contradict,

@@ -1,4 +1,4 @@
-// The loss kl_div: torch.nn.KLDivLoss with reduction "batchmean".
+// The loss kl_div: torch.nn.KLDivLoss.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/Losses.h"
 
@@ -10,8 +10,7 @@ using nn::TensorBuilder;
 
 static constexpr const char *kLogTarget = "log_target";
 
-/// y log y - y x, where 0 log 0 is 0; with log_target exp(y) (y - x). The sum over everything, divided by the leading
-/// dimension.
+/// y log y - y x, where 0 log 0 is 0; with log_target exp(y) (y - x).
 static Value build(const LossOperands &operands) {
   TensorBuilder &b = operands.b;
   Value x = operands.prediction, y = operands.label, each;
@@ -22,16 +21,19 @@ static Value build(const LossOperands &operands) {
     Value entropy = b.mul(y, b.log(b.select(isZero, b.constantLike(y, 1), y)));
     each = b.sub(entropy, b.mul(y, x));
   }
-  auto shape = TensorBuilder::shapeOf(x);
-  double samples = shape.empty() ? 1 : static_cast<double>(shape.front());
-  return b.mulScalar(sumAll(b, each), 1 / samples);
+  return reduceTerms(operands, {each});
 }
 
 const LossDefinition kKlDivLoss = {
     .name = "kl_div",
-    .meaning =
-        "the divergence of logarithms of probabilities from probabilities, a mean over the leading axis",
-    .keys = {{kLogTarget, false, kSwitch, "labels are logarithms of probabilities"}},
+    .meaning = "the divergence of logarithms of probabilities from probabilities",
+    .keys = {{kLogTarget, false, kSwitch, "labels are logarithms of probabilities"},
+             {kReduction,
+              "batchmean",
+              kWord,
+              "the sum of terms over the size of the leading axis, their mean, or their sum",
+              false,
+              {"batchmean", "mean", "sum"}}},
     .misfits = {{"Softmax", "kl_div takes logarithms of probabilities", "cross_entropy:probabilities=1"}},
     .build = build};
 

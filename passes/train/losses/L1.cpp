@@ -8,9 +8,9 @@ namespace ortc::train {
 
 static Value build(const LossOperands &operands) {
   nn::TensorBuilder &b = operands.b;
-  return averageAll(b, b.abs(b.sub(operands.prediction, operands.label)));
+  return reduceTerms(operands, {b.abs(b.sub(operands.prediction, operands.label))});
 }
 
-const LossDefinition kL1Loss = {.name = "l1", .meaning = "the mean of absolute differences", .build = build};
+const LossDefinition kL1Loss = {.name = "l1", .meaning = "absolute differences", .build = build};
 
 } // namespace ortc::train

@@ -9,9 +9,9 @@ namespace ortc::train {
 static Value build(const LossOperands &operands) {
   nn::TensorBuilder &b = operands.b;
   Value difference = b.sub(operands.prediction, operands.label);
-  return averageAll(b, b.mul(difference, difference));
+  return reduceTerms(operands, {b.mul(difference, difference)});
 }
 
-const LossDefinition kMseLoss = {.name = "mse", .meaning = "the mean of squared differences", .build = build};
+const LossDefinition kMseLoss = {.name = "mse", .meaning = "squared differences", .build = build};
 
 } // namespace ortc::train

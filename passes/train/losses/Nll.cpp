@@ -7,14 +7,14 @@ using namespace mlir;
 namespace ortc::train {
 
 static Value build(const LossOperands &operands) {
-  return averageOverClasses(operands, operands.prediction, 0);
+  return reduceOverClasses(operands, operands.prediction, 0);
 }
 
 const LossDefinition kNllLoss = {
     .name = "nll",
     .meaning = "of logarithms of probabilities and class indices",
     .label = LabelKind::Classes,
-    .keys = {axisKey(), ignoreIndexKey()},
+    .keys = {axisKey(), ignoreIndexKey(), classWeightKey()},
     .misfits = {{"Softmax", "nll takes logarithms of probabilities", "cross_entropy"}},
     .build = build};
 

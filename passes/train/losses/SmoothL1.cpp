@@ -16,12 +16,12 @@ static Value build(const LossOperands &operands) {
   Value size = b.abs(difference);
   Value isSmall = b.compare(arith::CmpFPredicate::OLT, size, b.constantLike(size, beta));
   Value square = b.mulScalar(b.mul(difference, difference), 0.5 / beta);
-  return averageAll(b, b.select(isSmall, square, b.addScalar(size, -0.5 * beta)));
+  return reduceTerms(operands, {b.select(isSmall, square, b.addScalar(size, -0.5 * beta))});
 }
 
 const LossDefinition kSmoothL1Loss = {
     .name = "smooth_l1",
-    .meaning = "the mean of d^2 / (2 beta) for differences d below beta, of d - beta / 2 for others",
+    .meaning = "d^2 / (2 beta) for differences d below beta, d - beta / 2 for others",
     .keys = {{kBeta, 1.0, kPositive, "the difference from which on it is linear"}},
     .build = build};
 

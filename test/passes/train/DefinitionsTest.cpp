@@ -46,19 +46,30 @@ TEST(LossSpecTest, ParsesNamesAndOptions) {
 
 TEST(LossSpecTest, RefusesWithReason) {
   auto refuse = [](const char *text) { return parseLoss(text).getStatus().getMessage(); };
-  EXPECT_EQ(refuse("hinge"), "there is no loss 'hinge'; there are cross_entropy, nll, mse, l1, smooth_l1, "
-                             "bce_with_logits, kl_div, output:NAME and none");
-  EXPECT_EQ(refuse("mse:beta=1"), "loss 'mse' has no option 'beta'; it takes none");
+  EXPECT_EQ(refuse("nosuch"), "there is no loss 'nosuch'; there are cross_entropy, nll, mse, l1, smooth_l1, "
+                              "bce_with_logits, kl_div, huber, "
+                              "poisson_nll, focal, dice, hinge, hinge_embedding, soft_margin, "
+                              "multilabel_soft_margin, multi_margin, info_nce, "
+                              "ctc, output:NAME and none");
+  EXPECT_EQ(refuse("mse:beta=1"), "loss 'mse' has no option 'beta'; it takes reduction, sample_weight");
   EXPECT_EQ(refuse("none:beta=1"), "loss 'none' has no option 'beta'; it takes none");
-  EXPECT_EQ(refuse("nll:label_smoothing=0"),
-            "loss 'nll' has no option 'label_smoothing'; it takes axis, ignore_index");
+  EXPECT_EQ(
+      refuse("nll:label_smoothing=0"),
+      "loss 'nll' has no option 'label_smoothing'; it takes axis, ignore_index, class_weight, reduction, "
+      "sample_weight");
   EXPECT_EQ(refuse("cross_entropy:axis=x"), "loss 'cross_entropy': axis is 'x' but must be a whole number");
   EXPECT_EQ(refuse("cross_entropy:label_smoothing=2"),
             "loss 'cross_entropy': label_smoothing is '2' but must be a number from 0 to 1");
   EXPECT_EQ(refuse("cross_entropy:axis=1,axis=1"), "loss 'cross_entropy': option 'axis' is given twice");
-  EXPECT_EQ(
-      refuse("cross_entropy:"),
-      "loss 'cross_entropy' has no option ''; it takes axis, ignore_index, label_smoothing, probabilities");
+  EXPECT_EQ(refuse("cross_entropy:"), "loss 'cross_entropy' has no option ''; it takes axis, ignore_index, "
+                                      "class_weight, label_smoothing, probabilities, "
+                                      "reduction, sample_weight");
+  EXPECT_EQ(refuse("l1:reduction=max"), "loss 'l1': reduction is 'max' but must be one of mean, sum");
+  EXPECT_EQ(refuse("kl_div:reduction=no"),
+            "loss 'kl_div': reduction is 'no' but must be one of batchmean, mean, sum");
+  EXPECT_EQ(refuse("multi_margin:p=3"), "loss 'multi_margin': p must be 1 or 2");
+  EXPECT_EQ(refuse("ctc:blank=-1"), "loss 'ctc': blank must be at least 0");
+  EXPECT_EQ(refuse("ctc:labels=-1"), "loss 'ctc': labels must be at least 0");
   EXPECT_EQ(refuse("cross_entropy:probabilities=1,ignore_index=0"),
             "loss 'cross_entropy': probabilities have no index to ignore; leave ignore_index or "
             "probabilities out");
@@ -140,7 +151,7 @@ static std::string describeKeys(const std::vector<Key> &keys) {
   std::string text;
   for (const Key &key : keys)
     text += (text.empty() ? "`" : ", `") + std::string(key.name) + "=" + formatValue(key.initial) + "` (" +
-            key.meaning + "; " + key.range.text + ")";
+            key.meaning + "; " + key.range.text + llvm::join(key.words, ", ") + ")";
   return text.empty() ? "none" : text;
 }
 

@@ -86,7 +86,10 @@ TEST_F(TrainingProgramTest, LossesAgreeWithTheirDefinitions) {
   for (func::FuncOp reference : loadCases("losses")) {
     SCOPED_TRACE(reference.getName().str());
     LossSpec spec;
-    Status status = parseLoss(reference->getAttrOfType<StringAttr>("test.loss").getValue()).moveTo(spec);
+    std::string text = reference->getAttrOfType<StringAttr>("test.loss").str();
+    if (size_t at = text.find('@'); at != std::string::npos) // a file
+      text.replace(at, 1, ORTC_TEST_DATA "/passes/train/Inputs/factors/");
+    Status status = parseLoss(text).moveTo(spec);
     ASSERT_TRUE(status.isOk()) << status.getMessage();
     func::FuncOp function = func::FuncOp::create(reference.getLoc(), "loss", reference.getFunctionType());
     Block &block = *function.addEntryBlock();
@@ -96,14 +99,25 @@ TEST_F(TrainingProgramTest, LossesAgreeWithTheirDefinitions) {
         inferLabelType(spec, cast<RankedTensorType>(block.getArgument(0).getType()), reference.getLoc());
     ASSERT_TRUE(succeeded(labelType));
     EXPECT_EQ(Type(*labelType), block.getArgument(1).getType());
-    auto loss = buildLossValue(builder, spec, block.getArgument(0), block.getArgument(1));
+    auto listed =
+        inferLossInputs(spec, cast<RankedTensorType>(block.getArgument(0).getType()), reference.getLoc());
+    ASSERT_TRUE(succeeded(listed));
+    ASSERT_EQ(listed->size() + 2, block.getNumArguments());
+    for (auto [i, input] : llvm::enumerate(*listed)) {
+      EXPECT_EQ(reference.getArgAttrOfType<StringAttr>(i + 2, "test.name").getValue(), input.name);
+      EXPECT_EQ(block.getArgument(i + 2).getType(), Type(input.type));
+    }
+    SmallVector<Value> others(block.getArguments().drop_front(2));
+    auto loss = buildLossValue(builder, spec, block.getArgument(0), block.getArgument(1), others);
     ASSERT_TRUE(succeeded(loss));
     auto gradients =
         autodiff::differentiate(builder, *loss, builder.constantLike(*loss, 1), block.getArgument(0));
     ASSERT_TRUE(succeeded(gradients));
     func::ReturnOp::create(builder, ValueRange{*loss, gradients->gradients.front()});
 
-    HostTensor inputs[] = {attributeOf(reference, 0, "test.value"), attributeOf(reference, 1, "test.value")};
+    std::vector<HostTensor> inputs;
+    for (unsigned i = 0; i < reference.getNumArguments(); ++i)
+      inputs.push_back(attributeOf(reference, i, "test.value"));
     auto values = Evaluator(evaluator::Precision::f64).evaluate(block, inputs);
     ASSERT_TRUE(succeeded(values));
     double expected = reference->getAttrOfType<FloatAttr>("test.result").getValueAsDouble();
@@ -115,6 +129,54 @@ TEST_F(TrainingProgramTest, LossesAgreeWithTheirDefinitions) {
   for (const LossDefinition *each : listLosses())
     EXPECT_TRUE(tested.count(each->name)) << each->name << " needs test/passes/train/losses/" << each->name
                                           << ".py, and make_torch_references.py";
+}
+
+/// What PyTorch's references cannot hold: numbers that are infinite, and steps that end.
+TEST_F(TrainingProgramTest, SequencesAtTheirLimits) {
+  auto parsed = parseLoss("ctc:labels=2");
+  ASSERT_TRUE(bool(parsed));
+  Type f64 = Float64Type::get(&context), i64 = IntegerType::get(&context, 64);
+  SmallVector<Type> types = {RankedTensorType::get({2, 1, 3}, f64), RankedTensorType::get({1, 2}, i64),
+                             RankedTensorType::get({1}, i64), RankedTensorType::get({1}, i64)};
+  auto location = UnknownLoc::get(&context);
+  func::FuncOp function = func::FuncOp::create(location, "loss", FunctionType::get(&context, types, {}));
+  Block &block = *function.addEntryBlock();
+  nn::TensorBuilder builder(location, &context);
+  builder.setInsertionPointToEnd(&block);
+  SmallVector<Value> others(block.getArguments().drop_front(2));
+  auto loss = buildLossValue(builder, *parsed, block.getArgument(0), block.getArgument(1), others);
+  ASSERT_TRUE(succeeded(loss));
+  auto gradients =
+      autodiff::differentiate(builder, *loss, builder.constantLike(*loss, 1), block.getArgument(0));
+  ASSERT_TRUE(succeeded(gradients));
+  func::ReturnOp::create(builder, ValueRange{*loss, gradients->gradients.front()});
+  auto evaluate = [&](std::vector<double> x, std::vector<int64_t> integers) {
+    std::vector<HostTensor> inputs;
+    for (Type type : types)
+      inputs.emplace_back(cast<RankedTensorType>(type));
+    for (int64_t i = 0; i < 6; ++i)
+      inputs[0].setFloat(i, x[i]);
+    for (int64_t i = 0; i < 4; ++i)
+      inputs[i < 2 ? 1 : i].setInt(i < 2 ? i : 0, integers[i]);
+    return Evaluator(evaluator::Precision::f64).evaluate(block, inputs);
+  };
+  std::vector<double> even(6, std::log(1.0 / 3));
+  auto repeated = evaluate(even, {1, 1, 2, 2}); // needs a blank between, in a third frame
+  ASSERT_TRUE(succeeded(repeated));
+  EXPECT_EQ((*repeated)[0].getFloat(0), INFINITY);
+  const double never = -INFINITY;
+  auto certain = evaluate({0, never, never, never, 0, never}, {1, 0, 2, 1}); // blank, then class 1
+  ASSERT_TRUE(succeeded(certain));
+  EXPECT_EQ((*certain)[0].getFloat(0), 0);
+  for (int64_t i = 0; i < 6; ++i)
+    EXPECT_NEAR((*certain)[1].getFloat(i), 0, 1e-15) << i;
+  auto impossible = evaluate({0, never, never, 0, never, never}, {1, 0, 2, 1});
+  ASSERT_TRUE(succeeded(impossible));
+  EXPECT_EQ((*impossible)[0].getFloat(0), INFINITY);
+  for (std::vector<int64_t> bad :
+       {std::vector<int64_t>{0, 1, 2, 1}, {3, 1, 2, 1}, {1, 1, 3, 1}, {1, 1, 2, 3}, {1, 1, -1, 1}})
+    EXPECT_TRUE(failed(evaluate(even, bad))) << bad[0] << " " << bad[2] << " " << bad[3];
+  function.erase();
 }
 
 /// Tensors of a program between steps, by symbol.

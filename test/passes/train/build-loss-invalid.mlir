@@ -2,13 +2,13 @@
 // RUN: not ortc-opt %s -split-input-file --ortc-build-loss="loss=mse loss-input=nothing" 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not ortc-opt %s -split-input-file --ortc-build-loss="loss=output:x" 2>&1 | FileCheck %s --check-prefix=OUTPUT
 // RUN: not ortc-opt %s -split-input-file --ortc-build-loss="loss=mse loss-input=y" 2>&1 | FileCheck %s --check-prefix=INTEGER
-// RUN: not ortc-opt %s -split-input-file --ortc-build-loss="loss=hinge" 2>&1 | FileCheck %s --check-prefix=SPEC
+// RUN: not ortc-opt %s -split-input-file --ortc-build-loss="loss=nosuch" 2>&1 | FileCheck %s --check-prefix=SPEC
 // Breaks when a loss that does not fit is built anyway.
 
 // NAME: error: the graph has no output 'nothing' for the loss; its outputs are "x"
 // OUTPUT: error: output 'x' of type 'tensor<4x3xf32>' cannot be the loss
 // INTEGER: error: a loss needs a floating-point output, not 'tensor<4xi64>'
-// SPEC: error: there is no loss 'hinge'
+// SPEC: error: there is no loss 'nosuch'
 // expected-error @below {{the graph has no floating-point output for the loss; its outputs are "x", "y"}}
 func.func private @forward_train_0(%x: tensor<4xi64> {train.input = "x"}) -> (tensor<4xi64> {train.output = "x"}, tensor<4xi64> {train.output = "y"}) {
   return %x, %x : tensor<4xi64>, tensor<4xi64>

@@ -5,7 +5,9 @@ usage: make_torch_references.py [NAME ...]     (from anywhere, with torch; the s
 
 Without NAME all of them; other versions of torch change last digits.
 
-losses/NAME.py has `cases(draw)`, which yields (case, --loss, prediction, label, loss module); draw(*shape) gives random numbers.
+losses/NAME.py has `cases(draw)`, which yields (case, --loss, prediction, label, loss module); draw(*shape) gives random numbers. A sixth item,
+{name: tensor}, has inputs beside the label, which the module gets behind it. FILES of the module, {name: tensor}, become Inputs/factors/NAME.npy;
+--loss names them with @ in front.
 optimizers/NAME.py has `cases()`, which yields (case, --optimizer, function that makes the optimizer of a list of parameters).
 """
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -39,13 +41,16 @@ def make_draw():
 
 
 def write_losses(path):
-    functions = []
-    for name, spec, x, label, module in load(path).cases(make_draw()):
-        x = x.detach().requires_grad_()
-        loss = module(x, label)
+    functions, module = [], load(path)
+    for name, values in getattr(module, "FILES", {}).items():
+        np.save(HERE / "Inputs" / "factors" / f"{name}.npy", values.numpy())
+    for name, spec, x, label, module, *inputs in module.cases(make_draw()):
+        x, inputs = x.detach().requires_grad_(), inputs[0] if inputs else {}
+        loss = module(x, label, *inputs.values())
         loss.backward()
+        others = "".join(f",\n  {dense(v.numpy())[0]} {{test.name = \"{n}\", test.value = {dense(v.numpy())[1]}}}" for n, v in inputs.items())
         (xt, xv), (lt, lv), (_, gv) = dense(x.detach().numpy()), dense(label.numpy()), dense(x.grad.numpy())
-        functions.append(f"func.func private @{name}(\n  {xt} {{test.value = {xv}, test.gradient = {gv}}},\n  {lt} {{test.value = {lv}}})\n"
+        functions.append(f"func.func private @{name}(\n  {xt} {{test.value = {xv}, test.gradient = {gv}}},\n  {lt} {{test.value = {lv}}}{others})\n"
                          f'  attributes {{test.loss = "{spec}", test.result = {number(loss.item())} : f64}}')
     write(path, "Losses and gradients", functions)
 

@@ -1,0 +1,29 @@
+// The loss multilabel_soft_margin: torch.nn.MultiLabelSoftMarginLoss.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/train/Losses.h"
+#include "passes/train/losses/Branches.h"
+
+using namespace mlir;
+
+namespace ortc::train {
+
+static const char *misshape(RankedTensorType prediction) {
+  return prediction.getRank() == 0 ? "it needs an axis of classes" : nullptr;
+}
+
+/// The mean over the last axis of binary cross entropies is a term.
+static Value build(const LossOperands &operands) {
+  nn::TensorBuilder &b = operands.b;
+  Value x = operands.prediction;
+  return reduceTerms(operands,
+                     {b.mean(binaryCrossEntropy(b, x, operands.label), {nn::TensorBuilder::rankOf(x) - 1})});
+}
+
+const LossDefinition kMultilabelSoftMarginLoss = {
+    .name = "multilabel_soft_margin",
+    .meaning = "binary cross entropies of logits and labels of 0 and 1, their mean over the last axis a term",
+    .misfits = {{"Sigmoid", "multilabel_soft_margin applies a sigmoid itself", nullptr}},
+    .build = build,
+    .misshape = misshape};
+
+} // namespace ortc::train
