@@ -118,7 +118,8 @@ static int64_t measure(const Array &mask, int64_t row, int64_t width) {
   return int64_t((size_t(end - first) + bytes - 1) / bytes);
 }
 
-Status Buckets::readLengths(const DataSource &source, const std::string &name, const Batches &data) {
+/// Of the samples of one file.
+Status Buckets::readLengths(const DataSource &source, const std::string &name, int64_t samples) {
   if (!source.has(name)) {
     std::string names;
     for (const std::string &each : source.getNames())
@@ -127,20 +128,16 @@ Status Buckets::readLengths(const DataSource &source, const std::string &name, c
                            (names.empty() ? "none" : names));
   }
   const std::string where = source.getPath() + ": array '" + name + "'";
-  if (!data.isBatch())
-    return Status::failure(source.getPath() +
-                           ": rows of its arrays are no samples, and --buckets needs a length "
-                           "for every sample");
   Array array;
   ORTC_TRY(source.describe(name, array));
   bool isMask = array.shape.size() == 2 && array.shape[1] != 1; // else a column of lengths
   if (!isInteger(array.type) && array.type != DataType::Bool)
     return Status::failure(where + " is " + getTypeName(array.type) +
                            ", and lengths and masks of --buckets are integers");
-  if (array.shape.empty() || array.shape.size() > 2 || array.shape[0] != data.getSamples())
+  if (array.shape.empty() || array.shape.size() > 2 || array.shape[0] != samples)
     return Status::failure(where + " has shape " + formatShape(array.shape) +
-                           ", and --buckets needs a length for each of " +
-                           formatCount(data.getSamples(), "sample") + ", or a row of a mask");
+                           ", and --buckets needs a length for each of " + formatCount(samples, "sample") +
+                           ", or a row of a mask");
   if (!isMask && array.type == DataType::Bool)
     return Status::failure(where +
                            " is bool, and one boolean a sample is neither a length nor a mask of --buckets");
@@ -151,22 +148,39 @@ Status Buckets::readLengths(const DataSource &source, const std::string &name, c
                            getLargest().bindingName + "'");
   ORTC_TRY(source.load(name, array));
   size_t bytes = getElementBytes(array.type);
-  lengths.resize(size_t(data.getSamples()));
+  size_t before = lengths.size();
+  lengths.resize(before + size_t(samples));
   auto read = [&] {
-    for (int64_t i = 0; i < data.getSamples(); ++i)
-      lengths[size_t(i)] = isMask ? measure(array, i, array.shape[1])
-                                  : loadAsInteger(array.type, array.data + size_t(i) * bytes);
+    for (int64_t i = 0; i < samples; ++i)
+      lengths[before + size_t(i)] = isMask ? measure(array, i, array.shape[1])
+                                           : loadAsInteger(array.type, array.data + size_t(i) * bytes);
   };
   ORTC_TRY(array.file ? array.file->read(read) : (read(), Status()));
   auto show = [&](int64_t length) { // the bits of an uint64 are kept as they are
     return array.type == DataType::UInt64 ? std::to_string(uint64_t(length)) : std::to_string(length);
   };
-  for (size_t i = 0; i < lengths.size(); ++i)
+  for (size_t i = before; i < lengths.size(); ++i)
     if (lengths[i] < 0 || lengths[i] > buckets.back().length)
-      return Status::failure(where + " has length " + show(lengths[i]) + " at sample " + std::to_string(i) +
-                             ", but the largest binding, '" + getLargest().bindingName + "', has " +
-                             dimension + "=" + std::to_string(buckets.back().length) +
-                             "; compile a larger one, or cut the samples");
+      return Status::failure(
+          where + " has length " + show(lengths[i]) + " at sample " + std::to_string(i - before) +
+          ", but the largest binding, '" + getLargest().bindingName + "', has " + dimension + "=" +
+          std::to_string(buckets.back().length) + "; compile a larger one, or cut the samples");
+  return Status();
+}
+
+Status Buckets::readLengths(const DataSource &source, const std::string &name, const Batches &data) {
+  if (!data.isBatch())
+    return Status::failure(source.getPath() +
+                           ": rows of its arrays are no samples, and --buckets needs a length "
+                           "for every sample");
+  lengths.clear();
+  std::shared_ptr<const Shards> shards = source.getShards();
+  for (size_t shard = 0; shard < (shards ? shards->size() : 1); ++shard) {
+    std::unique_ptr<DataSource> opened;
+    if (shards)
+      ORTC_TRY(shards->open(shard, opened));
+    ORTC_TRY(readLengths(shards ? *opened : source, name, data.getSamples(shard)));
+  }
   for (size_t i = 0; i < getLargest().inputs.size(); ++i)
     if (!data.canCut(i))
       return Status::failure(source.getPath() + ": the array for input '" + getLargest().inputs[i].name +
@@ -175,7 +189,7 @@ Status Buckets::readLengths(const DataSource &source, const std::string &name, c
   return Status();
 }
 
-const Entry &Buckets::choose(const Batches &data, int64_t slice, const std::vector<int64_t> *order) const {
+const Entry &Buckets::choose(const Batches &data, int64_t slice, const Order *order) const {
   int64_t longest = 0;
   for (int64_t row = 0; row < data.getBatch(); ++row)
     longest = std::max(longest, lengths[size_t(data.getItem(slice, row, order))]);

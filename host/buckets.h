@@ -26,9 +26,10 @@ public:
 
   const Entry &getLargest() const { return *buckets.back().entry; }
   /// The training entry for slice k.
-  const Entry &choose(const Batches &data, int64_t slice, const std::vector<int64_t> *order) const;
+  const Entry &choose(const Batches &data, int64_t slice, const Order *order) const;
 
 private:
+  Status readLengths(const DataSource &source, const std::string &array, int64_t samples);
   struct Bucket {
     int64_t length;
     const Entry *entry;

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "host/index_place.h"
 #include "host/text.h"
 
 namespace ortc::host {
@@ -155,9 +156,11 @@ Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, 
   result = Evaluation();
   SliceEvaluator evaluator(session, artifact, entry, result);
   for (int64_t slice = 0; slice < slices; ++slice) {
-    if (Status status = evaluator.run(batches, slice); !status.isOk())
+    if (Status status = evaluator.run(batches, slice); !status.isOk()) {
+      std::string place = describeIndex(status.getMessage(), session, entry, batches, slice, nullptr);
       return Status::failure(status.getMessage() + " (slice " + std::to_string(slice) + " of " +
-                             batches.getPath() + ")");
+                             batches.getPath() + ")" + place);
+    }
     if (!progress(slice))
       return Status();
   }

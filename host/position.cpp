@@ -10,10 +10,14 @@
 namespace ortc::host {
 
 std::map<std::string, std::string> formatPosition(const Position &position) {
-  return {{"run.seed", std::to_string(position.seed)},   {"run.shuffle", position.shuffle ? "1" : "0"},
-          {"run.step", std::to_string(position.step)},   {"run.epoch", std::to_string(position.epoch)},
-          {"run.slice", std::to_string(position.slice)}, {"run.items", std::to_string(position.items)},
-          {"run.lr", formatExact(position.lr)},          {"run.schedule", position.schedule.format()}};
+  std::map<std::string, std::string> metadata = {
+      {"run.seed", std::to_string(position.seed)},   {"run.shuffle", position.shuffle ? "1" : "0"},
+      {"run.step", std::to_string(position.step)},   {"run.epoch", std::to_string(position.epoch)},
+      {"run.slice", std::to_string(position.slice)}, {"run.items", std::to_string(position.items)},
+      {"run.lr", formatExact(position.lr)},          {"run.schedule", position.schedule.format()}};
+  if (position.world > 1)
+    metadata["run.world"] = std::to_string(position.world);
+  return metadata;
 }
 
 template <typename T> static bool parseWhole(const std::string &text, T &value) {
@@ -47,6 +51,9 @@ Status parsePosition(const std::map<std::string, std::string> &metadata, const s
   ORTC_TRY(read("run.slice", parsed.slice, isCount));
   ORTC_TRY(read("run.items", parsed.items, isCount));
   ORTC_TRY(read("run.lr", parsed.lr, [](double value) { return std::isfinite(value) && value >= 0; }));
+  if (metadata.contains("run.world"))
+    ORTC_TRY(
+        read("run.world", parsed.world, [](int64_t value) { return value >= 1 && value <= kMostSteps; }));
   if (parsed.slice > parsed.items) // a slice has at least one item
     return Status::failure(path + ": its metadata has 'run.slice' = '" + std::to_string(parsed.slice) +
                            "', which is no position in 'run.items' = '" + std::to_string(parsed.items) + "'");

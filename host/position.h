@@ -18,6 +18,7 @@ struct Position {
   int64_t step = 0;             ///< steps done over all runs
   int64_t epoch = 0, slice = 0; ///< of the next step
   int64_t items = 0;            ///< of the data: samples of a batch, else slices
+  int64_t world = 1;            ///< processes that share them, on which it depends what a slice is
   double lr = 0;                ///< base of the schedule
   Schedule schedule;
 };

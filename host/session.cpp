@@ -129,8 +129,7 @@ Status Session::use(const Entry &entry) {
   return Status();
 }
 
-Status Session::feed(const Entry &entry, const Batches &batches, int64_t slice,
-                     const std::vector<int64_t> *order) {
+Status Session::feed(const Entry &entry, const Batches &batches, int64_t slice, const Order *order) {
   ORTC_TRY(use(entry));
   for (size_t i = 0; i < entry.inputs.size(); ++i)
     ORTC_TRY(batches.gather(i, slice, order, entry.inputs[i].shape,

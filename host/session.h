@@ -44,7 +44,7 @@ public:
   uint32_t getThreads() const { return threads; }
 
   /// Fills the inputs of an entry with slice k of the data, cut where they are smaller than those the data are for.
-  Status feed(const Entry &entry, const Batches &batches, int64_t slice, const std::vector<int64_t> *order);
+  Status feed(const Entry &entry, const Batches &batches, int64_t slice, const Order *order);
   /// Runs an entry. `loss` is NaN where it has none. On failure `status` tells what the runtime said.
   Status step(const Entry &entry, double &loss, ortc_status *status = nullptr);
   /// The buffer of an input or output.

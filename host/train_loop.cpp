@@ -10,6 +10,7 @@
 #include "host/buckets.h"
 #include "host/data/output_paths.h"
 #include "host/evaluate.h"
+#include "host/index_place.h"
 #include "host/position.h"
 #include "host/profile.h"
 #include "host/report.h"
@@ -37,12 +38,12 @@ private:
   Status planRates();
   Status loop();
   const Entry *findAccumulate(const Entry &beside) const;
-  Status trainStep(const std::vector<int64_t> *order);
+  Status trainStep(const Order *order);
   Status describeStep(const Entry &taken, MetricsFile::Fields &fields);
   Status evaluateNow();
   Status save();
   Status reportProfile();
-  Status explain(const Status &status, ortc_status told);
+  Status explain(const Status &status, ortc_status told, const std::string &place);
   Status warnOfLoss();
   void endEpoch();
   Status keep(const Status &failure);
@@ -152,6 +153,7 @@ Status Trainer::open() {
   for (const std::string &file : source->getFiles())
     inputs.push_back({"--data", file});
   ORTC_TRY(Batches::create(*source, entry->inputs, Remainder::Drop, data, notes, options.buckets));
+  ORTC_TRY(data.setShare(options.rank, options.world));
   if (buckets)
     ORTC_TRY(buckets->readLengths(*source, options.buckets, data));
   accumulateEntry = findAccumulate(*entry);
@@ -190,6 +192,7 @@ const Entry *Trainer::findAccumulate(const Entry &beside) const {
 
 Status Trainer::resume() {
   position.items = data.getItems();
+  position.world = options.world;
   position.shuffle = options.shuffle;
   position.seed = options.seed.value_or(0);
   ORTC_TRY(session.getScalar("lr", position.lr));
@@ -216,9 +219,15 @@ Status Trainer::resume() {
                       std::to_string(stored->seed));
       position.seed = options.seed.value_or(stored->seed);
       position.shuffle = options.shuffle && stored->shuffle;
-      if (stored->items != wanted.items || stored->slice > data.getSlices()) {
+      position.world = wanted.world;
+      if (stored->items != wanted.items || stored->world != wanted.world ||
+          stored->slice > data.getSlices()) {
         std::string items = formatCount(wanted.items, data.isBatch() ? "sample" : "slice");
-        reporter.note(stored->items != wanted.items
+        reporter.note(stored->world != wanted.world
+                          ? "the data are shared by " + std::to_string(wanted.world) +
+                                " processes but the checkpoint was made by " + std::to_string(stored->world) +
+                                ": the next epoch begins"
+                      : stored->items != wanted.items
                           ? "the data has " + items + " but the checkpoint was made with " +
                                 std::to_string(stored->items) + ": the next epoch begins"
                           : "an epoch has " + formatCount(data.getSlices(), "step") +
@@ -294,7 +303,7 @@ Status Trainer::loop() {
   if (options.profile)
     profiler.start(stepsWanted, artifact.readKernels().kernels.size());
   started = epochStarted = Clock::now();
-  std::vector<int64_t> order;
+  std::optional<Order> order;
   int64_t orderedEpoch = -1;
   while (stepsDone < stepsWanted && !interrupted) {
     if (position.slice == data.getSlices()) {
@@ -302,10 +311,10 @@ Status Trainer::loop() {
       position.slice = 0;
     }
     if (position.shuffle && orderedEpoch != position.epoch) {
-      order = shuffle(position.seed, position.epoch, data.getItems());
+      order = data.makeOrder(position.seed, position.epoch);
       orderedEpoch = position.epoch;
     }
-    ORTC_TRY(trainStep(position.shuffle ? &order : nullptr));
+    ORTC_TRY(trainStep(position.shuffle ? &*order : nullptr));
     if (position.slice == data.getSlices()) {
       if (evalEntry)
         ORTC_TRY(evaluateNow());
@@ -317,7 +326,7 @@ Status Trainer::loop() {
   return Status();
 }
 
-Status Trainer::trainStep(const std::vector<int64_t> *order) {
+Status Trainer::trainStep(const Order *order) {
   double rate = schedule.getRate(position.lr, position.step);
   if (rate != setRate) {
     ORTC_TRY(session.setScalar("lr", rate));
@@ -333,7 +342,8 @@ Status Trainer::trainStep(const std::vector<int64_t> *order) {
     profiler.beginStep();
   if (Status status = session.step(updates ? chosen : *findAccumulate(chosen), lastLoss, &told);
       !status.isOk())
-    return explain(status, told);
+    return explain(status, told,
+                   describeIndex(status.getMessage(), session, chosen, data, position.slice, order));
   auto end = Clock::now();
   if (options.profile)
     profiler.endStep(std::chrono::duration<double>(fed - begin).count(),
@@ -410,10 +420,10 @@ Status Trainer::keep(const Status &failure) {
 }
 
 /// Adds to a failed step where in the data and in the training it happened.
-Status Trainer::explain(const Status &status, ortc_status told) {
+Status Trainer::explain(const Status &status, ortc_status told, const std::string &place) {
   std::string where = " (step " + std::to_string(position.step + 1) + ", epoch " +
                       std::to_string(position.epoch) + ", slice " + std::to_string(position.slice) + " of " +
-                      options.data + ")";
+                      options.data + ")" + place;
   isLossFailure = told == ORTC_E_NOT_FINITE;
   if (!isLossFailure)
     return Status::failure(status.getMessage() + where);

@@ -18,6 +18,7 @@ struct TrainOptions {
   std::string device = "cpu";           ///< as Device has it
   std::optional<int64_t> epochs, steps; ///< at most one of them; neither: one epoch. Of this run, not in all
   bool shuffle = true;
+  int64_t rank = 0, world = 1; ///< this process and all that share the data
   std::optional<uint64_t> seed;
   std::optional<double> lr;
   std::optional<Schedule> schedule;

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/data/convert.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 
+#include "host/data/mapped_file.h"
 #include "host/text.h"
 
 namespace ortc::host {
@@ -75,6 +77,20 @@ template <typename From, typename To> bool fits(From raw) {
   }
 }
 
+/// Whether every value survives, so that none has to be looked at.
+template <typename From, typename To> constexpr bool alwaysFits() {
+  if constexpr (kIsNarrow<From> || kIsNarrow<To> || std::is_same_v<To, bool>) {
+    return std::is_same_v<From, To>;
+  } else if constexpr (kIsFloat<From>) {
+    return sizeof(From) <= sizeof(To);
+  } else if constexpr (kIsFloat<To>) {
+    return std::numeric_limits<From>::digits <= std::numeric_limits<To>::digits;
+  } else {
+    return std::in_range<To>(std::numeric_limits<From>::min()) &&
+           std::in_range<To>(std::numeric_limits<From>::max());
+  }
+}
+
 /// Index of the first value that does not fit, or -1.
 template <typename From, typename To> int64_t findMisfit(const uint8_t *from, size_t count) {
   for (size_t i = 0; i < count; ++i)
@@ -85,8 +101,15 @@ template <typename From, typename To> int64_t findMisfit(const uint8_t *from, si
 
 struct Pair {
   ConvertFn convert = nullptr;
-  int64_t (*findMisfit)(const uint8_t *, size_t) = nullptr;
+  int64_t (*findMisfit)(const uint8_t *, size_t) = nullptr; ///< nullptr: every value fits
 };
+
+template <typename From, typename To, typename As = To> Pair makePair() {
+  if constexpr (alwaysFits<From, As>())
+    return {convertAll<From, To>, nullptr};
+  else
+    return {convertAll<From, To>, findMisfit<From, As>};
+}
 
 /// Calls `action` with a value of the C++ type for `type`; booleans of files are bytes.
 template <typename Action> auto dispatch(DataType type, Action action) {
@@ -133,10 +156,10 @@ static Pair findPair(DataType from, DataType to) {
         return {};
       } else if constexpr (!kIsFloat<From> && std::is_same_v<To, uint8_t>) {
         if (to == DataType::Bool)
-          return {convertAll<From, uint8_t>, findMisfit<From, bool>};
-        return {convertAll<From, To>, findMisfit<From, To>};
+          return makePair<From, uint8_t, bool>();
+        return makePair<From, To>();
       } else {
-        return {convertAll<From, To>, findMisfit<From, To>};
+        return makePair<From, To>();
       }
     });
   });
@@ -156,6 +179,21 @@ int64_t loadAsInteger(DataType type, const uint8_t *from) {
   });
 }
 
+/// Pages of a mapped file are let go behind it.
+static int64_t findMisfit(const Array &array, const Pair &pair, size_t count) {
+  constexpr size_t kPiece = 1 << 18;
+  size_t element = getElementBytes(array.type);
+  for (size_t at = 0; at < count; at += kPiece) {
+    size_t piece = std::min(kPiece, count - at);
+    const uint8_t *data = array.data + at * element;
+    if (int64_t misfit = pair.findMisfit(data, piece); misfit >= 0)
+      return int64_t(at) + misfit;
+    if (array.file)
+      forgetPages(data, piece * element);
+  }
+  return -1;
+}
+
 Status planConversion(const Array &array, DataType type, const std::string &where, Conversion &conversion) {
   conversion = Conversion();
   size_t count = array.bytes / getElementBytes(array.type);
@@ -165,7 +203,7 @@ Status planConversion(const Array &array, DataType type, const std::string &wher
   if (!pair.convert)
     return Status::failure(where + " is " + getTypeName(array.type) + " but the graph wants " +
                            getTypeName(type) + "; convert it with numpy's astype");
-  int64_t misfit = pair.findMisfit(array.data, count);
+  int64_t misfit = pair.findMisfit ? findMisfit(array, pair, count) : -1;
   if (misfit >= 0) {
     const uint8_t *at = array.data + size_t(misfit) * getElementBytes(array.type);
     std::string value = isFloat(array.type)              ? formatNumber(loadAsDouble(array.type, at))

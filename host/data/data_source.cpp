@@ -3,24 +3,35 @@
 #include "host/data/data_source.h"
 
 #include <algorithm>
-#include <unistd.h>
 
+#include "host/data/data_spec.h"
 #include "host/data/mapped_file.h"
+#include "host/data/shards.h"
+#include "host/data/tokens.h"
 
 namespace ortc::host {
+namespace {
 
-bool DataSource::has(const std::string &name) const {
-  return std::find(names.begin(), names.end(), name) != names.end();
+constexpr const char *kEndings[] = {".npz", ".safetensors"};
+
+bool hasEnding(const std::string &path) {
+  return std::any_of(std::begin(kEndings), std::end(kEndings),
+                     [&](const char *ending) { return path.ends_with(ending); });
 }
 
-Status openData(const std::string &path, std::unique_ptr<DataSource> &source, const StopFlag *stop) {
+/// Files of other programs, which nobody reads here: they would need libraries larger than ortc.
+Status refuseForeign(const std::string &path, const char *kind) {
+  return Status::failure(path + ": is " + kind +
+                         ", which is read in Python alone; write its columns with numpy.savez, or train with "
+                         "ortc.Trainer");
+}
+
+/// One file.
+Status openFile(const std::string &path, std::unique_ptr<DataSource> &source, const StopFlag *stop) {
   if (path.ends_with(".npz"))
     return openNpz(path, source, stop);
   if (path.ends_with(".safetensors"))
     return openSafetensors(path, source);
-  size_t comma = path.find(',');
-  if (comma != std::string::npos && access(path.c_str(), F_OK) != 0)
-    return openIdx(path.substr(0, comma), path.substr(comma + 1), source, stop);
   std::shared_ptr<const MappedFile> file;
   ORTC_TRY(MappedFile::open(path, file));
   const uint8_t *data = file->getData();
@@ -28,6 +39,10 @@ Status openData(const std::string &path, std::unique_ptr<DataSource> &source, co
   auto begins = [&](const char *magic, size_t count) {
     return bytes >= count && !std::memcmp(data, magic, count);
   };
+  if (begins("PAR1", 4))
+    return refuseForeign(path, "Parquet");
+  if (begins("ARROW1", 6))
+    return refuseForeign(path, "Arrow");
   if (begins("PK", 2))
     return openNpz(path, source, stop);
   if (begins("\x1f\x8b", 2) || begins("\0\0", 2))
@@ -35,6 +50,62 @@ Status openData(const std::string &path, std::unique_ptr<DataSource> &source, co
   if (bytes > 8 && data[8] == '{')
     return openSafetensors(path, source);
   return Status::failure(path + ": is neither npz nor safetensors nor IDX");
+}
+
+} // namespace
+
+bool DataSource::has(const std::string &name) const {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// One file of each part makes a shard: parts are columns.
+static Status zipParts(const std::string &text, const DataSpec &spec,
+                       std::vector<std::vector<std::string>> &groups) {
+  for (const DataSpec::Part &part : spec.parts)
+    if (part.files.size() != spec.parts[0].files.size())
+      return Status::refusal(text + ": " + part.text + " are " + std::to_string(part.files.size()) +
+                             " files but " + spec.parts[0].text + " are " +
+                             std::to_string(spec.parts[0].files.size()) + "; a shard has one of each");
+  groups.resize(spec.parts[0].files.size());
+  for (const DataSpec::Part &part : spec.parts)
+    for (size_t i = 0; i < part.files.size(); ++i)
+      groups[i].push_back(part.files[i]);
+  return Status();
+}
+
+Status openData(const std::string &text, std::unique_ptr<DataSource> &source, const StopFlag *stop) {
+  DataSpec spec;
+  ORTC_TRY(DataSpec::parse(text, spec));
+  const std::string &first = spec.parts[0].files[0];
+  TokenOptions tokens;
+  if (spec.isTokens)
+    ORTC_TRY(TokenOptions::parse(spec.options, text, tokens));
+  else if (!spec.options.empty())
+    return Status::refusal(text + ": '" + spec.options[0].first + "=' means nothing for this kind of file");
+  auto shards = std::make_shared<Shards>();
+  std::vector<std::string> files;
+  bool isPair =
+      !spec.isTokens && spec.parts.size() == 2 && !hasEnding(first) && !hasEnding(spec.parts[1].files[0]);
+  if (isPair) {
+    std::vector<std::vector<std::string>> groups;
+    ORTC_TRY(zipParts(text, spec, groups));
+    for (const std::vector<std::string> &group : groups) {
+      files.insert(files.end(), group.begin(), group.end());
+      shards->add(group[0], [group, stop](std::unique_ptr<DataSource> &opened) {
+        return openIdx(group[0], group[1], opened, stop);
+      });
+    }
+  } else {
+    for (const DataSpec::Part &part : spec.parts)
+      for (const std::string &file : part.files) {
+        files.push_back(file);
+        shards->add(file,
+                    [file, stop, tokens, isTokens = spec.isTokens](std::unique_ptr<DataSource> &opened) {
+                      return isTokens ? openTokens(file, tokens, opened) : openFile(file, opened, stop);
+                    });
+      }
+  }
+  return shards->size() == 1 ? shards->open(0, source) : openShards(text, shards, files, source);
 }
 
 } // namespace ortc::host

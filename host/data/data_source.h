@@ -27,7 +27,10 @@ struct Array {
   size_t bytes = 0;
   std::shared_ptr<const void> owner;
   std::shared_ptr<const MappedFile> file = nullptr; ///< whose bytes these are; null: they are a copy
+  bool isStreamed = false; ///< of a file that may be larger than memory: no page that was read stays
 };
+
+class Shards;
 
 /// An open file. The directory is read and checked when it is opened, an array when it is asked for, so that
 /// what nobody needs costs nothing and may be of a type nobody reads.
@@ -47,8 +50,17 @@ public:
   virtual Status describe(const std::string &name, Array &array) const { return load(name, array); }
   /// Reads an array; a copy is made only where it is compressed, big-endian or in Fortran order.
   virtual Status load(const std::string &name, Array &array) const = 0;
+  /// The files whose rows follow each other, where there are several: this source then has the names of the first one,
+  /// and no arrays.
+  virtual std::shared_ptr<const Shards> getShards() const { return nullptr; }
+  /// Samples that change places together when shuffled: 0, all of the file.
+  virtual int64_t getRun() const { return 0; }
+  /// Whether the values themselves say of which type a column is.
+  virtual bool isText() const { return false; }
   /// A hint for the message about an array that is missing; "" if there is none.
   virtual std::string getHint() const { return ""; }
+  /// The same for one whose samples have another shape than an input.
+  virtual std::string getShapeHint(const Shape &) const { return ""; }
 
 protected:
   explicit DataSource(std::string path) : path(std::move(path)) {}
@@ -57,9 +69,10 @@ protected:
   std::map<std::string, std::string> metadata;
 };
 
-/// Opens a data file by its ending, or else by its first bytes. IDX files come in pairs: `images,labels`, or
-/// the file of images alone, whose labels are then looked for beside it under MNIST's names. What takes long to
-/// read fails soon after `stop`; small files are read all the same.
+/// Opens what --data names: FILE[,FILE...][?key=value&...] (data_spec.h). A file is known by its ending, or else by its
+/// first bytes. IDX files come in pairs: `images,labels`, or the file of images alone, whose labels are then looked for
+/// beside it under MNIST's names. Other files are shards. What takes long to read fails soon after `stop`; small files
+/// are read all the same.
 Status openData(const std::string &path, std::unique_ptr<DataSource> &source, const StopFlag *stop = nullptr);
 
 Status openNpz(const std::string &path, std::unique_ptr<DataSource> &source, const StopFlag *stop = nullptr);

@@ -27,9 +27,13 @@ static InputSpec input(const std::string &name, const Shape &shape) {
 }
 
 static std::vector<float> slice(const Batches &batches, size_t field, int64_t k,
-                                const std::vector<int64_t> *order = nullptr) {
+                                const std::vector<int64_t> *items = nullptr) {
   std::vector<float> values(batches.getInputBytes(field) / 4);
-  Status status = batches.gather(field, k, order, reinterpret_cast<uint8_t *>(values.data()));
+  std::optional<Order> order;
+  if (items)
+    order.emplace(*items);
+  Status status =
+      batches.gather(field, k, items ? &*order : nullptr, reinterpret_cast<uint8_t *>(values.data()));
   EXPECT_TRUE(status.isOk()) << status.getMessage();
   return values;
 }
@@ -80,7 +84,7 @@ TEST(BatchesTest, FillsASliceThatIsLargerThanTheData) {
 TEST(BatchesTest, CutsRowsAtTheirEnds) {
   Batches batches = make({floats("x", {4, 2, 3, 4}), floats("y", {4, 2})},
                          {input("x", {2, 2, 3, 4}), input("y", {2, 2})}, Remainder::Drop);
-  std::vector<int64_t> order{3, 0, 1, 2};
+  Order order({3, 0, 1, 2});
   std::vector<float> values(2 * 2 * 2 * 3);
   ASSERT_TRUE(batches.gather(0, 0, &order, {2, 2, 2, 3}, reinterpret_cast<uint8_t *>(values.data())).isOk());
   std::vector<float> wanted;

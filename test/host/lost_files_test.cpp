@@ -54,11 +54,10 @@ protected:
     ASSERT_TRUE(readAll().isOk()) << readAll().getMessage();
   }
   Status readAll() {
-    std::vector<int64_t> order = shuffle(1, 2, batches.getItems());
+    Order order = batches.makeOrder(1, 2);
     std::vector<uint8_t> slice(batches.getInputBytes(0));
     for (int64_t k = 0; k < batches.getSlices(); ++k)
-      for (const std::vector<int64_t> *each : {static_cast<const std::vector<int64_t> *>(nullptr),
-                                               static_cast<const std::vector<int64_t> *>(&order)})
+      for (const Order *each : {static_cast<const Order *>(nullptr), static_cast<const Order *>(&order)})
         if (Status status = batches.gather(0, k, each, slice.data()); !status.isOk())
           return status;
     return Status();

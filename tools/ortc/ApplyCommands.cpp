@@ -11,8 +11,7 @@ static void addApply(CLI::App &app, Action &action, const char *name, const char
   auto options = std::make_shared<host::ApplyOptions>();
   CommandLine line(app, name, summary);
   line.addPositional("DIR", "the artifact", options->artifact);
-  line.addText("--data", "FILE", "npz, safetensors, or MNIST-style IDX images (IMAGES,LABELS)", options->data,
-               true);
+  line.addText("--data", "FILE", kDataHelp, options->data, true);
   if (output)
     line.addText("-o,--output", output, "where the result goes", options->output, true);
   line.addText("--load", "FILE.safetensors", "a checkpoint; default: the weights in the artifact",

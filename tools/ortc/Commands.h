@@ -18,6 +18,11 @@ namespace ortc::tool {
 /// What the command line asks for; set while it is parsed, run after it. Returns the exit status.
 using Action = std::function<int()>;
 
+/// What --data may be.
+constexpr const char kDataHelp[] = "npz, safetensors, or MNIST-style IDX images (IMAGES,LABELS); several "
+                                   "files, or a pattern as 'shard-*.npz', are "
+                                   "shards; tokens:FILES?seq=N are files of tokens";
+
 /// Flags that `train`, `plan` and `check` share: what is compiled and what its loss is; what is trained and
 /// how it runs.
 void addModelFlags(CommandLine &line, CompileOptions &options);

@@ -32,12 +32,14 @@ void addRunCommand(CLI::App &app, Action &action) {
   auto options = std::make_shared<host::TrainOptions>();
   CommandLine line(app, "run", "trains an artifact on this machine");
   line.addPositional("DIR", "the artifact", options->artifact);
-  line.addText("--data", "FILE", "npz, safetensors, or MNIST-style IDX images (IMAGES,LABELS)", options->data,
-               true);
+  line.addText("--data", "FILE", kDataHelp, options->data, true);
   line.addWhole("--epochs", "passes over the data; default: 1", options->epochs, 0, INT64_MAX);
   line.addWhole("--steps", "steps instead of epochs; past the end of the data the next epoch begins",
                 options->steps, 0, INT64_MAX);
   line.addFlag("--no-shuffle", "takes the data in the order of the file", options->shuffle, false);
+  line.addWhole("--rank", "of --world processes that share the data: which one this is, from 0 on",
+                options->rank, 0, INT64_MAX);
+  line.addWhole("--world", "how many processes share the data; default: 1", options->world, 1, 1 << 20);
   line.addValue("--seed", "N", "of the shuffling; default: 0",
                 [options](const std::string &text) { return parseSeed(text).moveTo(options->seed); });
   line.addValue("--lr", "X", "learning rate; default: the artifact's, or the checkpoint's",
@@ -74,6 +76,10 @@ void addRunCommand(CLI::App &app, Action &action) {
     if (!options->buckets.empty() && !options->binding.empty())
       return reportError(
           "--buckets chooses the binding of every step, and --binding one for all; give one of them", 2);
+    if (options->rank >= options->world)
+      return reportError("--rank " + std::to_string(options->rank) + " must be below --world, which is " +
+                             std::to_string(options->world),
+                         2);
     if (options->saveEvery && options->save.empty())
       return reportError("--save-every needs --save FILE", 2);
     if (int refused = checkDevice(options->device, options->threads, options->profile))
