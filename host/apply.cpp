@@ -119,11 +119,16 @@ static std::string formatJson(const Evaluation &result, const char *item) {
     add("counted", std::to_string(result.counted));
     add("not_numbers", std::to_string(result.notNumbers));
   }
+  for (const auto &[name, value] : result.metrics)
+    text += "," + formatJsonString(name) + ":" + formatJsonNumber(value);
   add(std::string(item) + "s", std::to_string(result.items));
   return text + "}";
 }
 
 Status evaluateData(const ApplyOptions &options) {
+  MetricSet metrics;
+  for (const std::string &metric : options.metrics)
+    ORTC_TRY(metrics.add(metric));
   Application application(options);
   ORTC_TRY(application.open(ORTC_ENTRY_EVAL));
   Reporter &reporter = application.reporter;
@@ -134,7 +139,7 @@ Status evaluateData(const ApplyOptions &options) {
         reporter.count("slice", slice + 1, application.slices);
         return true;
       },
-      result));
+      metrics, result));
   application.noteFilling(result.note);
   const char *item = application.data.isBatch() ? "sample" : "slice";
   if (options.json) {
@@ -144,6 +149,7 @@ Status evaluateData(const ApplyOptions &options) {
   std::string text = "loss " + formatNumber(float(result.loss.mean()));
   if (result.hasAccuracy)
     text += ", " + result.formatAccuracy();
+  text += result.formatMetrics();
   // The result itself is no chatter: quiet keeps it.
   reporter.result(text + ", over " + formatCount(result.items, item) + "\n");
   return Status();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "support/Status.h"
 
@@ -17,7 +18,8 @@ struct ApplyOptions {
   std::optional<int64_t> steps; ///< slices; absent: all (gradients: the first)
   uint32_t threads = 0;
   bool quiet = false;
-  bool json = false; ///< eval: the result as one JSON object
+  bool json = false;                ///< eval: the result as one JSON object
+  std::vector<std::string> metrics; ///< eval: as --metric has them
 };
 
 /// Prints mean loss and accuracy in eval mode.

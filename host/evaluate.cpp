@@ -10,17 +10,29 @@
 namespace ortc::host {
 namespace {
 
+const OutputSpec *findOutput(const Entry &entry, const std::string &name) {
+  for (const OutputSpec &output : entry.outputs)
+    if (output.name == name)
+      return &output;
+  return nullptr;
+}
+
+/// The entry of the same binding that gives what feeds the loss: `entry` itself, or predict; or nullptr.
+const Entry *findOutputEntry(const Artifact &artifact, const Entry &entry) {
+  const std::string &name = artifact.getLoss().output;
+  if (findOutput(entry, name))
+    return &entry;
+  const Entry *predict = artifact.findEntryBeside(ORTC_ENTRY_PREDICT, entry);
+  return predict && predict->binding == entry.binding && findOutput(*predict, name) ? predict : nullptr;
+}
+
 /// One slice of an evaluation: what the step needs and what becomes of it.
 class SliceEvaluator {
 public:
-  SliceEvaluator(Session &session, const Artifact &artifact, const Entry &entry, Evaluation &result)
-      : session(session), loss(artifact.getLoss()), entry(entry), result(result) {
-    outputEntry = &entry;
-    if (!hasOutput(entry)) {
-      const Entry *predict = artifact.findEntryBeside(ORTC_ENTRY_PREDICT, entry);
-      outputEntry = predict && predict->binding == entry.binding && hasOutput(*predict) ? predict : nullptr;
-    }
-  }
+  SliceEvaluator(Session &session, const Artifact &artifact, const Entry &entry, MetricSet &metrics,
+                 Evaluation &result)
+      : session(session), loss(artifact.getLoss()), entry(entry),
+        outputEntry(findOutputEntry(artifact, entry)), metrics(metrics), result(result) {}
 
   Status run(const Batches &batches, int64_t slice) {
     ORTC_TRY(session.feed(entry, batches, slice, nullptr));
@@ -45,14 +57,16 @@ public:
     if (hasLabel && (canIgnoreLabels(loss, label) || weights.type != DataType::None))
       weight = countLabels(loss, label, weights,
                            label.shape.empty() || !batches.isBatch() ? getLeading(label) : rows);
-    if (outputEntry && hasLabel && loss.hasClasses) {
+    if (outputEntry && hasLabel && (loss.hasClasses || !metrics.isEmpty())) {
       if (outputEntry != &entry) {
         double none = 0;
         ORTC_TRY(session.step(*outputEntry, none));
       }
       TensorView output = session.view(*outputEntry, loss.output);
-      result.hasAccuracy |= addAccuracy(loss, output, label, batches.isBatch() ? rows : getLeading(output),
-                                        result.right, result.counted, result.notNumbers);
+      int64_t real = batches.isBatch() ? rows : getLeading(output);
+      result.hasAccuracy |=
+          addAccuracy(loss, output, label, real, result.right, result.counted, result.notNumbers);
+      ORTC_TRY(metrics.addSlice(output, label, real));
     }
     if (isShort && !masks) {
       const int64_t batch = batches.getBatch();
@@ -78,12 +92,6 @@ public:
   }
 
 private:
-  bool hasOutput(const Entry &candidate) const {
-    for (const OutputSpec &output : candidate.outputs)
-      if (output.name == loss.output)
-        return true;
-    return false;
-  }
   /// Whether the loss is a mean over the rows of the label, by what a loss is. What a graph computes may be anything.
   bool averagesOverRows(int64_t batch) const {
     return label.type != DataType::None && getLeading(label) == batch && !label.shape.empty() &&
@@ -136,6 +144,7 @@ private:
   const LossInfo &loss;
   const Entry &entry;
   const Entry *outputEntry; ///< of the same binding, or nullptr
+  MetricSet &metrics;
   Evaluation &result;
   TensorView label, weights;
 };
@@ -151,10 +160,32 @@ std::string Evaluation::formatAccuracy() const {
          ")";
 }
 
+std::string Evaluation::formatMetrics() const {
+  std::string text;
+  for (const auto &[name, value] : metrics)
+    text += ", " + name + " " + formatShort(value, 6);
+  return text;
+}
+
+Status checkMetrics(const Artifact &artifact, const Entry &entry, MetricSet &metrics) {
+  const LossInfo &loss = artifact.getLoss();
+  TensorShape output, label;
+  if (const Entry *from = findOutputEntry(artifact, entry)) {
+    const OutputSpec *found = findOutput(*from, loss.output);
+    output = {found->type, found->shape};
+  }
+  for (const InputSpec &input : entry.inputs)
+    if (input.name == "label")
+      label = {input.type, input.shape};
+  return metrics.begin(loss, output, label);
+}
+
 Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches,
-                int64_t slices, const std::function<bool(int64_t slice)> &progress, Evaluation &result) {
+                int64_t slices, const std::function<bool(int64_t slice)> &progress, MetricSet &metrics,
+                Evaluation &result) {
   result = Evaluation();
-  SliceEvaluator evaluator(session, artifact, entry, result);
+  ORTC_TRY(checkMetrics(artifact, entry, metrics));
+  SliceEvaluator evaluator(session, artifact, entry, metrics, result);
   for (int64_t slice = 0; slice < slices; ++slice) {
     if (Status status = evaluator.run(batches, slice); !status.isOk()) {
       std::string place = describeIndex(status.getMessage(), session, entry, batches, slice, nullptr);
@@ -164,6 +195,9 @@ Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, 
     if (!progress(slice))
       return Status();
   }
+  for (auto &[name, value] : metrics.compute())
+    if (!result.hasAccuracy || name != "accuracy") // which is there
+      result.metrics.push_back({name, value});
   return Status();
 }
 

@@ -21,6 +21,7 @@ Status parseLossInfo(const std::string &manifest, const std::string &where, Loss
     return bad("does not say which loss the artifact has; compile it again");
   const Json &from = parsed["loss"];
   loss = LossInfo();
+  loss.kind = from["kind"];
   loss.isNone = from["kind"] == "none";
   loss.isInGraph = from["kind"] == "output";
   auto has = [&](const char *key) { return from.contains(key) && from[key].is_number_integer(); };

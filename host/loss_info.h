@@ -13,6 +13,7 @@ namespace ortc::host {
 
 /// No formula: what evaluation shows follows from what the label is.
 struct LossInfo {
+  std::string kind;        ///< as --loss has it
   bool isNone = false;     ///< the artifact only predicts
   bool isInGraph = false;  ///< the graph computes its loss: no label is compared
   std::string output;      ///< graph output that feeds the loss

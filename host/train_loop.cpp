@@ -62,6 +62,7 @@ private:
   int64_t accumulate = 1;                 // gradient steps before an update
   std::optional<Buckets> buckets; // choose the entry of every step; the two above are of the largest binding
   Batches data, evalData;
+  MetricSet evalMetrics;
   Position position;
   Schedule schedule;                      // the position's, with its end
   int64_t stepsDone = 0, stepsWanted = 0; // of this run
@@ -159,6 +160,9 @@ Status Trainer::open() {
   accumulateEntry = findAccumulate(*entry);
   if (!options.evalData.empty()) {
     ORTC_TRY(artifact.findEntry(ORTC_ENTRY_EVAL, buckets ? entry->bindingName : options.binding, evalEntry));
+    for (const std::string &metric : options.evalMetrics)
+      ORTC_TRY(evalMetrics.add(metric));
+    ORTC_TRY(checkMetrics(artifact, *evalEntry, evalMetrics));
     ORTC_TRY(openData(options.evalData, source, &interrupted));
     for (const std::string &file : source->getFiles())
       inputs.push_back({"--eval-data", file});
@@ -438,7 +442,7 @@ Status Trainer::evaluateNow() {
   Evaluation result;
   ORTC_TRY(evaluate(
       session, artifact, *evalEntry, evalData, evalData.getSlices(), [this](int64_t) { return !interrupted; },
-      result));
+      evalMetrics, result));
   if (interrupted) // and half of an evaluation is none
     return Status();
   evaluatedStep = position.step;
@@ -452,6 +456,9 @@ Status Trainer::evaluateNow() {
     fields.push_back({"accuracy", formatJsonNumber(result.getAccuracy())});
     text += ", " + result.formatAccuracy();
   }
+  for (const auto &[name, value] : result.metrics)
+    fields.push_back({name, formatJsonNumber(value)});
+  text += result.formatMetrics();
   if (!result.note.empty())
     reporter.note(result.note);
   evaluation = text;

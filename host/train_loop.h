@@ -5,6 +5,7 @@
 #include <csignal>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "host/schedule.h"
 #include "support/Status.h"
@@ -22,6 +23,7 @@ struct TrainOptions {
   std::optional<uint64_t> seed;
   std::optional<double> lr;
   std::optional<Schedule> schedule;
+  std::vector<std::string> evalMetrics; ///< as --metric has them
   std::string metrics, save, load;
   int64_t saveEvery = 0; ///< steps; 0: at the end only
   bool stopOnNan = false, quiet = false;

@@ -1,6 +1,7 @@
 // The commands ortc eval, predict, gradients.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/commands.h"
+#include "host/metrics/metric_set.h"
 #include "tools/ortc/Commands.h"
 
 namespace ortc::tool {
@@ -23,8 +24,16 @@ static void addApply(CLI::App &app, Action &action, const char *name, const char
   line.addDevice(options->device);
   line.addWhole("--threads", "default: what the artifact allows and the machine has", options->threads, 1,
                 256);
-  if (run == host::evaluateData)
+  if (run == host::evaluateData) {
+    line.addValue(
+        "--metric", "NAME", "also computes accuracy, topk:k=5, f1, auc, iou, perplexity, ...; repeatable",
+        [options](const std::string &text) {
+          options->metrics.push_back(text);
+          return host::MetricSet().add(text);
+        },
+        true);
     line.addFlag("--json", "the result as one JSON object", options->json);
+  }
   line.addFlag("--quiet", "no output but results and errors", options->quiet);
   line.setAction(action, [options, run] {
     int refused = checkDevice(options->device, options->threads, false);

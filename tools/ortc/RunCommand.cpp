@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "host/buckets.h"
+#include "host/metrics/metric_set.h"
 #include "host/signals.h"
 #include "host/train_loop.h"
 #include "tools/ortc/Commands.h"
@@ -52,6 +53,14 @@ void addRunCommand(CLI::App &app, Action &action) {
                   return status.isOk() ? schedule.check(text) : status;
                 });
   line.addText("--eval-data", "FILE", "evaluates on this file after every epoch", options->evalData);
+  line.addValue(
+      "--metric", "NAME",
+      "evaluations also compute accuracy, topk:k=5, f1, auc, iou, perplexity, ...; repeatable",
+      [options](const std::string &text) {
+        options->evalMetrics.push_back(text);
+        return host::MetricSet().add(text);
+      },
+      true);
   line.addText("--metrics", "FILE.jsonl", "one JSON object a step", options->metrics);
   line.addText("--save", "FILE.safetensors", "checkpoint at the end, and when interrupted", options->save);
   line.addWhole("--save-every", "also saves after every N steps", options->saveEvery, 1, INT64_MAX);
@@ -80,6 +89,8 @@ void addRunCommand(CLI::App &app, Action &action) {
       return reportError("--rank " + std::to_string(options->rank) + " must be below --world, which is " +
                              std::to_string(options->world),
                          2);
+    if (!options->evalMetrics.empty() && options->evalData.empty())
+      return reportError("--metric is computed on --eval-data FILE, which is not given", 2);
     if (options->saveEvery && options->save.empty())
       return reportError("--save-every needs --save FILE", 2);
     if (int refused = checkDevice(options->device, options->threads, options->profile))

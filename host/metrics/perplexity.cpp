@@ -1,0 +1,45 @@
+// perplexity: the exponential of the mean negative logarithm of the probabilities of what is right.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "host/metrics/metric.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ortc::host {
+namespace {
+
+class Perplexity : public Metric {
+public:
+  Perplexity(int64_t classes, bool isLogarithm) : classes(classes), isLogarithm(isLogarithm) {}
+  void add(const Prediction &prediction) override {
+    double wanted = prediction.scores[prediction.wanted];
+    sum -= isLogarithm ? wanted : wanted - logSumExp(prediction.scores);
+    ++counted;
+  }
+  double compute() override { return std::exp(sum / double(counted)); } // 0 / 0 is NaN
+
+private:
+  double logSumExp(const double *scores) const {
+    double largest = *std::max_element(scores, scores + classes), total = 0;
+    if (std::isinf(largest)) // nothing is left of the others; differences would be NaN
+      return largest;
+    for (int64_t i = 0; i < classes; ++i)
+      total += std::exp(scores[i] - largest);
+    return largest + std::log(total);
+  }
+  int64_t classes, counted = 0;
+  bool isLogarithm;
+  double sum = 0;
+};
+
+} // namespace
+
+Status parsePerplexity(const Spec &spec, const std::string &what, MakeMetric &make) {
+  make = [](const MetricFacts &facts, std::unique_ptr<Metric> &metric) {
+    metric = std::make_unique<Perplexity>(facts.classes, facts.isLogarithm);
+    return Status();
+  };
+  return checkKeys(spec, what, {});
+}
+
+} // namespace ortc::host

@@ -1,0 +1,91 @@
+// Flags of the form NAME[:key=value,...].
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "host/spec.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+#include "host/text.h"
+
+namespace ortc::host {
+
+Status parseSpec(const std::string &text, const std::string &what, Spec &spec) {
+  size_t colon = text.find(':');
+  spec = Spec{text.substr(0, colon), {}};
+  while (colon != std::string::npos) {
+    size_t begin = colon + 1;
+    colon = text.find(',', begin);
+    std::string item = text.substr(begin, colon == std::string::npos ? colon : colon - begin);
+    size_t equals = item.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      return Status::refusal(what + ": '" + item + "' is no key=value");
+    if (!spec.values.emplace(item.substr(0, equals), item.substr(equals + 1)).second)
+      return Status::refusal(what + ": " + item.substr(0, equals) + " is given twice");
+  }
+  return Status();
+}
+
+Status checkKeys(const Spec &spec, const std::string &what, const std::vector<std::string> &keys) {
+  for (const auto &[key, value] : spec.values)
+    if (std::find(keys.begin(), keys.end(), key) == keys.end())
+      return Status::refusal(what + ": it has no key '" + key + "'; " +
+                             (keys.empty() ? "it takes none" : describeNames(key, keys)));
+  return Status();
+}
+
+template <typename Number> static bool readAll(const std::string &text, Number &value) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Status readNumber(const Spec &spec, const std::string &what, const std::string &key, double least,
+                  double most, double &value) {
+  auto found = spec.values.find(key);
+  if (found == spec.values.end() ||
+      (readAll(found->second, value) && std::isfinite(value) && value >= least && value <= most))
+    return Status();
+  return Status::refusal(what + ": " + key + " is '" + found->second + "', but it must be a number from " +
+                         formatNumber(least) + " to " + formatNumber(most));
+}
+
+Status readWhole(const Spec &spec, const std::string &what, const std::string &key, int64_t least,
+                 int64_t most, int64_t &value) {
+  auto found = spec.values.find(key);
+  if (found == spec.values.end() || (readAll(found->second, value) && value >= least && value <= most))
+    return Status();
+  return Status::refusal(what + ": " + key + " is '" + found->second +
+                         "', but it must be a whole number from " + std::to_string(least) + " to " +
+                         std::to_string(most));
+}
+
+/// How many characters must be put in, taken out or replaced to make b of a.
+static size_t countEdits(const std::string &a, const std::string &b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j)
+      diagonal = std::exchange(row[j + 1], std::min({diagonal + (a[i] != b[j]), row[j] + 1, row[j + 1] + 1}));
+  }
+  return row.back();
+}
+
+std::string describeNames(const std::string &name, const std::vector<std::string> &names) {
+  auto edits = [&](const std::string &other) { return countEdits(name, other); };
+  auto nearest =
+      std::min_element(names.begin(), names.end(),
+                       [&](const std::string &a, const std::string &b) { return edits(a) < edits(b); });
+  bool isNear = nearest != names.end() && edits(*nearest) <= std::max<size_t>(1, name.size() / 3);
+  return "there are " + joinWords(names) + (isNear ? "; '" + *nearest + "' is the nearest" : "");
+}
+
+std::string joinWords(const std::vector<std::string> &words, const std::string &last) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " " + last + " " : ", ") + words[i];
+  return text;
+}
+
+} // namespace ortc::host

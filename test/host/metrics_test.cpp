@@ -1,0 +1,253 @@
+// Metrics against the numbers of scikit-learn and torchmetrics (metrics/make_references.py), and what they refuse.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <cmath>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sstream>
+
+#include "host/metrics/metric_set.h"
+#include "host/text.h"
+
+using namespace ortc;
+using namespace ortc::host;
+
+namespace {
+
+/// A case of references.txt.
+struct Case {
+  std::string name;
+  LossInfo loss;
+  Shape shape; ///< of the output
+  std::vector<float> output, label;
+  std::map<std::string, double> metrics;
+};
+
+std::vector<float> readNumbers(std::istringstream &words) {
+  std::vector<float> numbers;
+  for (std::string word; words >> word;)
+    numbers.push_back(std::strtof(word.c_str(), nullptr));
+  return numbers;
+}
+
+std::vector<Case> readCases() {
+  std::ifstream file(ORTC_TEST_DATA "/host/metrics/references.txt");
+  std::vector<Case> cases;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string key;
+    words >> key;
+    if (key == "case") {
+      Case &one = cases.emplace_back();
+      std::string shape;
+      words >> one.name >> one.loss.kind >> shape;
+      std::istringstream dimensions(shape);
+      for (std::string text; std::getline(dimensions, text, 'x');)
+        one.shape.push_back(std::stoll(text));
+      one.loss.hasClasses = one.loss.hasIgnored = one.loss.kind == "cross_entropy";
+    } else if (key == "ignore") {
+      words >> cases.back().loss.ignoreIndex;
+    } else if (key == "output") {
+      cases.back().output = readNumbers(words);
+    } else if (key == "label") {
+      cases.back().label = readNumbers(words);
+    } else if (key == "metric") {
+      std::string spec, value;
+      words >> spec >> value;
+      cases.back().metrics[spec] = std::strtod(value.c_str(), nullptr);
+    }
+  }
+  return cases;
+}
+
+template <typename T> TensorView view(DataType type, const Shape &shape, const T *data) {
+  return {type, shape, reinterpret_cast<const uint8_t *>(data)};
+}
+
+/// Slices of `batch` rows; the last one is filled with numbers that change every metric.
+std::map<std::string, double> compute(const Case &one, int64_t batch) {
+  MetricSet set;
+  for (const auto &[spec, value] : one.metrics)
+    EXPECT_TRUE(set.add(spec).isOk()) << spec;
+  Shape shape = one.shape, labelShape = one.shape;
+  shape[0] = labelShape[0] = batch;
+  if (one.loss.hasClasses)
+    labelShape.erase(labelShape.begin() + 1);
+  size_t rows = size_t(one.shape[0]), row = one.output.size() / rows, labelRow = one.label.size() / rows;
+  DataType labelType = one.loss.hasClasses ? DataType::Int64 : DataType::Float32;
+  Status status = set.begin(one.loss, {DataType::Float32, shape}, {labelType, labelShape});
+  EXPECT_TRUE(status.isOk()) << status.getMessage();
+  for (size_t first = 0; first < rows; first += size_t(batch)) {
+    size_t real = std::min(size_t(batch), rows - first);
+    std::vector<float> output(row * size_t(batch), 77.0f), label(labelRow * size_t(batch), 1.0f);
+    std::copy_n(one.output.begin() + long(first * row), real * row, output.begin());
+    std::copy_n(one.label.begin() + long(first * labelRow), real * labelRow, label.begin());
+    std::vector<int64_t> indices(label.begin(), label.end());
+    TensorView labels = one.loss.hasClasses ? view(labelType, labelShape, indices.data())
+                                            : view(labelType, labelShape, label.data());
+    EXPECT_TRUE(set.addSlice(view(DataType::Float32, shape, output.data()), labels, int64_t(real)).isOk());
+  }
+  std::map<std::string, double> values;
+  for (const auto &[name, value] : set.compute())
+    values[name] = value;
+  return values;
+}
+
+} // namespace
+
+/// Double precision from equal float32 numbers: 1e-12 is some hundred roundings.
+TEST(MetricsTest, AreThoseOfScikitLearnHoweverTheyAreCut) {
+  std::vector<Case> cases = readCases();
+  ASSERT_EQ(cases.size(), 9u);
+  std::map<std::string, int> seen;
+  for (const Case &one : cases)
+    for (int64_t batch : {int64_t(1), int64_t(4), one.shape[0], one.shape[0] + 3}) {
+      std::map<std::string, double> values = compute(one, batch);
+      for (const auto &[spec, wanted] : one.metrics) {
+        EXPECT_NEAR(values.at(spec), wanted, 1e-12 * std::max(1.0, std::fabs(wanted)))
+            << one.name << ", " << spec << ", batch of " << batch;
+        ++seen[spec.substr(0, spec.find(':'))];
+      }
+    }
+  for (const MetricKind &kind : listMetrics())
+    EXPECT_GT(seen[kind.name], 0) << kind.name;
+}
+
+TEST(MetricsTest, ProbabilitiesStandForTheirLargestClass) {
+  Case one;
+  one.loss.kind = "cross_entropy";
+  one.loss.hasClasses = true;
+  std::vector<float> output = {1, 3, 2, 5, 4, 0}, label = {0.2f, 0.5f, 0.3f, 0.1f, 0.8f, 0.1f};
+  MetricSet set;
+  ASSERT_TRUE(set.add("accuracy").isOk());
+  ASSERT_TRUE(set.add("f1:average=micro").isOk());
+  ASSERT_TRUE(set.begin(one.loss, {DataType::Float32, {2, 3}}, {DataType::Float32, {2, 3}}).isOk());
+  TensorView outputs = view(DataType::Float32, {2, 3}, output.data()),
+             labels = view(DataType::Float32, {2, 3}, label.data());
+  ASSERT_TRUE(set.addSlice(outputs, labels, 2).isOk());
+  EXPECT_EQ(set.compute()[0].second, 0.5);
+  EXPECT_EQ(set.compute()[1].second, 0.5);
+}
+
+/// Wrong where classes are predicted, not a number where scores are summed or ranked.
+TEST(MetricsTest, NotANumberIsNeverRight) {
+  LossInfo loss;
+  loss.kind = "cross_entropy";
+  loss.hasClasses = true;
+  std::vector<float> output = {NAN, 0, 0, 1};
+  std::vector<int64_t> label = {0, 1};
+  MetricSet set;
+  for (const char *spec : {"accuracy", "topk:k=2", "f1:average=micro", "iou", "auc", "perplexity"})
+    ASSERT_TRUE(set.add(spec).isOk());
+  ASSERT_TRUE(set.begin(loss, {DataType::Float32, {2, 2}}, {DataType::Int64, {2}}).isOk());
+  ASSERT_TRUE(set.addSlice(view(DataType::Float32, {2, 2}, output.data()),
+                           view(DataType::Int64, {2}, label.data()), 2)
+                  .isOk());
+  auto values = set.compute();
+  EXPECT_EQ(values[0].second, 0.5);
+  EXPECT_EQ(values[1].second, 0.5);
+  EXPECT_EQ(values[2].second, 2.0 / 3); // one of one prediction, and of two labels
+  EXPECT_EQ(values[3].second, 0.5);
+  EXPECT_TRUE(std::isnan(values[4].second));
+  EXPECT_TRUE(std::isnan(values[5].second));
+}
+
+TEST(MetricsTest, NothingIsNotANumber) {
+  LossInfo loss;
+  loss.kind = "cross_entropy";
+  loss.hasClasses = loss.hasIgnored = true;
+  std::vector<float> output = {1, 2};
+  std::vector<int64_t> label = {-100};
+  MetricSet set;
+  for (const char *spec : {"accuracy", "f1", "iou", "auc", "perplexity"})
+    ASSERT_TRUE(set.add(spec).isOk());
+  ASSERT_TRUE(set.begin(loss, {DataType::Float32, {1, 2}}, {DataType::Int64, {1}}).isOk());
+  ASSERT_TRUE(set.addSlice(view(DataType::Float32, {1, 2}, output.data()),
+                           view(DataType::Int64, {1}, label.data()), 1)
+                  .isOk());
+  for (const auto &[name, value] : set.compute())
+    EXPECT_TRUE(std::isnan(value)) << name;
+}
+
+TEST(MetricsTest, RefusesSpecs) {
+  auto refuse = [](const std::string &spec) { return MetricSet().add(spec).getMessage(); };
+  EXPECT_EQ(
+      refuse("acuracy"),
+      "metric 'acuracy': there is no metric 'acuracy'; there are accuracy, topk, f1, auc, iou, perplexity, "
+      "token_accuracy, mae, rmse and r2; 'accuracy' is the nearest");
+  EXPECT_EQ(refuse("topk:n=3"), "metric 'topk:n=3': it has no key 'n'; there are k; 'k' is the nearest");
+  EXPECT_EQ(refuse("topk:k=0"),
+            "metric 'topk:k=0': k is '0', but it must be a whole number from 1 to 2147483647");
+  EXPECT_EQ(refuse("topk:k"), "metric 'topk:k': 'k' is no key=value");
+  EXPECT_EQ(refuse("topk:k=1,k=2"), "metric 'topk:k=1,k=2': k is given twice");
+  EXPECT_EQ(refuse("f1:average=makro"),
+            "metric 'f1:average=makro': average is 'makro'; there are binary, macro and "
+            "micro; 'macro' is the nearest");
+  EXPECT_EQ(refuse("mae:x=1"), "metric 'mae:x=1': it has no key 'x'; it takes none");
+  EXPECT_EQ(refuse(""),
+            "metric '': there is no metric ''; there are accuracy, topk, f1, auc, iou, perplexity, "
+            "token_accuracy, mae, rmse and r2");
+}
+
+TEST(MetricsTest, RefusesWhatDoesNotFit) {
+  LossInfo classes, values;
+  classes.kind = "cross_entropy";
+  classes.hasClasses = true;
+  classes.output = values.output = "y";
+  values.kind = "mse";
+  auto refuse = [](const std::string &spec, const LossInfo &loss, const TensorShape &output,
+                   const TensorShape &label) {
+    MetricSet set;
+    EXPECT_TRUE(set.add(spec).isOk());
+    Status status = set.begin(loss, output, label);
+    EXPECT_EQ(status.isOk() ? ExitCode::Refused : status.getCode(), ExitCode::Refused);
+    return status.getMessage();
+  };
+  TensorShape three{DataType::Float32, {4, 3}}, label{DataType::Int64, {4}};
+  EXPECT_EQ(refuse("accuracy", classes, three, label), "");
+  EXPECT_EQ(refuse("mae", classes, three, label),
+            "metric 'mae' needs labels that are values, and those of the loss 'cross_entropy' are indices of "
+            "classes; "
+            "it fits accuracy, topk, f1, auc, iou, perplexity and token_accuracy");
+  EXPECT_EQ(refuse("f1", values, three, three),
+            "metric 'f1' needs labels that are indices of classes, probabilities of classes or probabilities "
+            "beside "
+            "logits, and those of the loss 'mse' are values; it fits mae, rmse and r2");
+  EXPECT_EQ(refuse("f1:average=binary", classes, three, label),
+            "metric 'f1:average=binary': average=binary is for two classes, and the output has 3; macro and "
+            "micro fit");
+  EXPECT_EQ(refuse("auc", classes, three, label), "metric 'auc' is for two classes, and the output has 3");
+  EXPECT_EQ(refuse("topk", classes, three, label),
+            "metric 'topk': k is 5, and the output has 3 classes; give a smaller k");
+  EXPECT_EQ(refuse("token_accuracy", classes, three, label),
+            "metric 'token_accuracy' is for samples with a label for each of their tokens, and these have "
+            "one label "
+            "each; accuracy fits");
+  EXPECT_EQ(refuse("mae", values, {}, three), "metric 'mae': the artifact does not give the output 'y', "
+                                              "which feeds its loss; compile with --loss-input "
+                                              "of a graph output");
+  EXPECT_EQ(refuse("mae", values, three, {DataType::Float32, {4}}),
+            "metric 'mae': the output 'y' has shape [4, 3], and its label [4], which cannot be compared");
+  values.kind = "kl_div";
+  EXPECT_EQ(refuse("mae", values, three, three),
+            "metric 'mae' does not fit the loss 'kl_div'; no metric does");
+  values.isInGraph = true;
+  EXPECT_EQ(refuse("mae", values, three, {}), "metric 'mae': the graph computes its loss, so no label is "
+                                              "known to compare an output with; compile with "
+                                              "--loss NAME instead of --loss output:NAME");
+}
+
+/// Eight bytes a label are kept, and no more of them than is said.
+TEST(MetricsTest, AucBoundsItsMemory) {
+  LossInfo loss;
+  loss.kind = "bce_with_logits";
+  MetricSet set;
+  ASSERT_TRUE(set.add("auc").isOk());
+  Shape huge = {int64_t(1) << 27};
+  ASSERT_TRUE(set.begin(loss, {DataType::Float32, huge}, {DataType::Float32, huge}).isOk());
+  float none = 0;
+  EXPECT_EQ(set.addSlice(view(DataType::Float32, huge, &none), view(DataType::Float32, huge, &none), 1)
+                .getMessage(),
+            "metric 'auc' keeps 8 bytes for every label, and the data have more than 67108864 labels; "
+            "--steps takes a "
+            "part of them");
+}
