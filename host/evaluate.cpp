@@ -3,6 +3,7 @@
 #include "host/evaluate.h"
 
 #include <cstring>
+#include <limits>
 
 #include "host/index_place.h"
 #include "host/text.h"
@@ -165,6 +166,15 @@ std::string Evaluation::formatMetrics() const {
   for (const auto &[name, value] : metrics)
     text += ", " + name + " " + formatShort(value, 6);
   return text;
+}
+
+double Evaluation::find(const std::string &metric) const {
+  for (const auto &[name, value] : metrics)
+    if (name == metric)
+      return value;
+  return metric == "loss"                      ? loss.mean()
+         : metric == "accuracy" && hasAccuracy ? getAccuracy()
+                                               : std::numeric_limits<double>::quiet_NaN();
 }
 
 Status checkMetrics(const Artifact &artifact, const Entry &entry, MetricSet &metrics) {

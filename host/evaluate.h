@@ -18,6 +18,8 @@ struct Evaluation {
   int64_t notNumbers = 0;                              ///< predictions with a NaN; they are wrong
   std::vector<std::pair<std::string, double>> metrics; ///< that were asked for, but an accuracy of classes
   std::string formatAccuracy() const;
+  /// The value of "loss", "accuracy" or a metric; NaN where there is none.
+  double find(const std::string &metric) const;
   /// ", NAME VALUE" of every metric.
   std::string formatMetrics() const;
   double getAccuracy() const { return counted ? double(right) / double(counted) : 0; }

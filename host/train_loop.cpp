@@ -11,6 +11,7 @@
 #include "host/data/output_paths.h"
 #include "host/evaluate.h"
 #include "host/index_place.h"
+#include "host/kept_checkpoints.h"
 #include "host/position.h"
 #include "host/profile.h"
 #include "host/report.h"
@@ -40,13 +41,17 @@ private:
   const Entry *findAccumulate(const Entry &beside) const;
   Status trainStep(const Order *order);
   Status describeStep(const Entry &taken, MetricsFile::Fields &fields);
-  Status evaluateNow();
+  bool isEvaluationDue() const;
+  Status resumeFollower(const Metadata &metadata);
+  Status evaluateNow(bool isDue);
+  Status follow(const Evaluation &result);
   Status save();
   Status reportProfile();
   Status explain(const Status &status, ortc_status told, const std::string &place);
   Status warnOfLoss();
   void endEpoch();
   Status keep(const Status &failure);
+  Metadata describePosition() const;
   Status saveCheckpoint();
 
   const TrainOptions &options;
@@ -64,6 +69,7 @@ private:
   Batches data, evalData;
   MetricSet evalMetrics;
   Position position;
+  Follower follower;
   Schedule schedule;                      // the position's, with its end
   int64_t stepsDone = 0, stepsWanted = 0; // of this run
   double setRate = 0, lastLoss = 0;
@@ -105,7 +111,7 @@ Status Trainer::run() {
   if (interrupted)
     ORTC_TRY(metrics.writeEvent("interrupted", {{"step", std::to_string(position.step)}}));
   else if (evalEntry && evaluatedStep != position.step)
-    if (Status status = evaluateNow(); !status.isOk())
+    if (Status status = evaluateNow(/*isDue=*/false); !status.isOk())
       return keep(status);
   endEpoch();
   if (!options.save.empty() && savedStep != position.step)
@@ -113,8 +119,13 @@ Status Trainer::run() {
   double seconds = std::chrono::duration<double>(Clock::now() - started).count(), skipped = skippedBefore;
   if (hasLossScale)
     ORTC_TRY(session.getScalar(kSkipped, skipped));
-  reporter.line(std::string(interrupted ? "interrupted" : "done") + ": " + formatCount(stepsDone, "step") +
-                " in " + formatShort(seconds, 3) + " s" +
+  if (!options.saveBest.empty() && follower.getBestStep() < 0)
+    reporter.note("--save-best has saved nothing: no evaluation that was due gave a finite " +
+                  follower.getGoal().metric);
+  reporter.line(std::string(interrupted              ? "interrupted"
+                            : follower.isExhausted() ? "stopped early"
+                                                     : "done") +
+                ": " + formatCount(stepsDone, "step") + " in " + formatShort(seconds, 3) + " s" +
                 (stepsDone ? " (" + formatShort(seconds * 1e3 / double(stepsDone), 3) +
                                  " ms each), last loss " + formatShort(lastLoss, 5)
                            : "") +
@@ -129,16 +140,22 @@ Status Trainer::run() {
   return options.profile && stepsDone ? reportProfile() : Status();
 }
 
+/// Of an output, before the work.
+static Status checkFolder(const std::string &file) {
+  std::string place; // links are followed
+  ORTC_TRY(resolveOutput(file, place));
+  std::filesystem::path folder = std::filesystem::path(place).parent_path();
+  std::string where = folder.empty() ? "." : folder.string();
+  return access(where.c_str(), W_OK) == 0
+             ? Status()
+             : Status::failure(file + ": the folder " + where + " is not there or cannot be written");
+}
+
 /// Refuses what can be refused without a session: files, data, the folder of --save.
 Status Trainer::open() {
-  if (!options.save.empty()) {
-    std::string savePlace; // links are followed
-    ORTC_TRY(resolveOutput(options.save, savePlace));
-    std::filesystem::path folder = std::filesystem::path(savePlace).parent_path();
-    std::string where = folder.empty() ? "." : folder.string();
-    if (access(where.c_str(), W_OK) != 0)
-      return Status::failure(options.save + ": the folder " + where + " is not there or cannot be written");
-  }
+  for (const std::string &file : {options.save, options.saveBest})
+    if (!file.empty())
+      ORTC_TRY(checkFolder(file));
   ORTC_TRY(Device::open(options.device, device));
   ORTC_TRY(Artifact::open(options.artifact, artifact, device));
   if (options.buckets.empty()) {
@@ -162,7 +179,6 @@ Status Trainer::open() {
     ORTC_TRY(artifact.findEntry(ORTC_ENTRY_EVAL, buckets ? entry->bindingName : options.binding, evalEntry));
     for (const std::string &metric : options.evalMetrics)
       ORTC_TRY(evalMetrics.add(metric));
-    ORTC_TRY(checkMetrics(artifact, *evalEntry, evalMetrics));
     ORTC_TRY(openData(options.evalData, source, &interrupted));
     for (const std::string &file : source->getFiles())
       inputs.push_back({"--eval-data", file});
@@ -172,7 +188,8 @@ Status Trainer::open() {
   for (NamedFile &file : listLoadedFiles(options.load))
     if (file.path != options.load) // a folder; --save may be a checkpoint of --load
       inputs.push_back(std::move(file));
-  ORTC_TRY(checkOutputs(inputs, {{"--save", options.save}, {"--metrics", options.metrics}}));
+  ORTC_TRY(checkOutputs(
+      inputs, {{"--save", options.save}, {"--save-best", options.saveBest}, {"--metrics", options.metrics}}));
   ORTC_TRY(checkOutputs({{"--load", options.load}}, {{"--metrics", options.metrics}}));
   SessionOptions settings{options.threads, options.stopOnNan};
   if (options.profile) {
@@ -200,6 +217,10 @@ Status Trainer::resume() {
   position.shuffle = options.shuffle;
   position.seed = options.seed.value_or(0);
   ORTC_TRY(session.getScalar("lr", position.lr));
+  FollowOptions following = options.follow;
+  following.savesBest = !options.saveBest.empty();
+  follower.begin(following);
+  Metadata metadata; // where it says where the training stood
   if (options.load.empty())
     ORTC_TRY(artifact.checkWeights());
   if (!options.load.empty()) {
@@ -216,6 +237,7 @@ Status Trainer::resume() {
       ORTC_TRY(parsePosition(loaded.metadata, options.load, stored));
     ORTC_TRY(session.getScalar("lr", position.lr));
     if (stored) {
+      metadata = loaded.metadata;
       Position wanted = position;
       position = *stored;
       if (options.seed && *options.seed != stored->seed)
@@ -245,6 +267,7 @@ Status Trainer::resume() {
       reporter.line("resumed at step " + std::to_string(position.step) + ", epoch " + std::to_string(epoch));
     }
   }
+  ORTC_TRY(resumeFollower(metadata));
   if (accumulateEntry) {
     double value = 0;
     ORTC_TRY(session.getScalar("accumulate", value));
@@ -280,6 +303,8 @@ Status Trainer::planRates() {
     if (!options.schedule)
       position.schedule = Schedule();
   }
+  if (follower.hasPlateau()) // which lowers the rate itself
+    position.schedule = Schedule();
   if (options.schedule) {
     ORTC_TRY(options.schedule->checkRate(position.lr));
     position.schedule = *options.schedule;
@@ -309,7 +334,11 @@ Status Trainer::loop() {
   started = epochStarted = Clock::now();
   std::optional<Order> order;
   int64_t orderedEpoch = -1;
-  while (stepsDone < stepsWanted && !interrupted) {
+  // A run that was interrupted in an evaluation has left it to this one.
+  if (follower.isActive() && position.step > 0 && stepsWanted > 0 && isEvaluationDue() &&
+      follower.getEvaluatedStep() != position.step)
+    ORTC_TRY(evaluateNow(/*isDue=*/true));
+  while (stepsDone < stepsWanted && !interrupted && !follower.isExhausted()) {
     if (position.slice == data.getSlices()) {
       ++position.epoch;
       position.slice = 0;
@@ -319,11 +348,10 @@ Status Trainer::loop() {
       orderedEpoch = position.epoch;
     }
     ORTC_TRY(trainStep(position.shuffle ? &*order : nullptr));
-    if (position.slice == data.getSlices()) {
-      if (evalEntry)
-        ORTC_TRY(evaluateNow());
+    if (isEvaluationDue())
+      ORTC_TRY(evaluateNow(/*isDue=*/true));
+    if (position.slice == data.getSlices())
       endEpoch();
-    }
     if (!options.save.empty() && options.saveEvery && stepsDone % options.saveEvery == 0)
       ORTC_TRY(save());
   }
@@ -438,7 +466,14 @@ Status Trainer::explain(const Status &status, ortc_status told, const std::strin
                               : ", nothing was saved; try a smaller --lr or --save-every"));
 }
 
-Status Trainer::evaluateNow() {
+/// By the step of the training, not of the run: runs may end anywhere.
+bool Trainer::isEvaluationDue() const {
+  return evalEntry &&
+         (options.evalEvery ? position.step % options.evalEvery == 0 : position.slice == data.getSlices());
+}
+
+/// One that is not due, at the end of a run, is shown and counts for nothing else: an uninterrupted run has none there.
+Status Trainer::evaluateNow(bool isDue) {
   Evaluation result;
   ORTC_TRY(evaluate(
       session, artifact, *evalEntry, evalData, evalData.getSlices(), [this](int64_t) { return !interrupted; },
@@ -461,14 +496,78 @@ Status Trainer::evaluateNow() {
   text += result.formatMetrics();
   if (!result.note.empty())
     reporter.note(result.note);
-  evaluation = text;
-  return metrics.writeEvent("eval", fields);
+  if (options.evalEvery)
+    reporter.line("step " + std::to_string(position.step) + "  " + text);
+  else
+    evaluation = text; // of the line of the epoch
+  ORTC_TRY(metrics.writeEvent("eval", fields));
+  return isDue && follower.isActive() ? follow(result) : Status();
+}
+
+/// The goal of the checkpoint may be one that no flag has named.
+Status Trainer::resumeFollower(const Metadata &metadata) {
+  std::vector<std::string> notes;
+  ORTC_TRY(follower.resume(metadata, options.load, notes));
+  for (const std::string &note : notes)
+    reporter.note(note);
+  if (follower.hasPlateau() && !options.follow.plateau && (options.lr || options.schedule))
+    follower.dropPlateau();
+  if (!evalEntry)
+    return follower.hasPlateau()
+               ? Status::refusal(options.load +
+                                 ": its learning rate follows evaluations, and there are none; give "
+                                 "--eval-data, or --lr for a constant rate")
+               : Status();
+  if (follower.isExhausted())
+    reporter.note(options.load +
+                  ": the training has ended early there; a larger --patience, or none, goes on");
+  const std::string &goal = follower.getGoal().metric;
+  if (follower.isActive() && goal != "loss" && !(goal == "accuracy" && artifact.getLoss().hasClasses))
+    ORTC_TRY(evalMetrics.add(goal));
+  return checkMetrics(artifact, *evalEntry, evalMetrics);
+}
+
+Status Trainer::follow(const Evaluation &result) {
+  double rate = position.lr, value = result.find(follower.getGoal().metric);
+  const std::string step = std::to_string(position.step);
+  bool isBest = follower.add(value, position.step, position.lr);
+  if (position.lr != rate) {
+    reporter.line("step " + step + ": the learning rate falls from " + formatShort(rate) + " to " +
+                  formatShort(position.lr));
+    ORTC_TRY(metrics.writeEvent("plateau", {{"step", step}, {"lr", formatJsonNumber(position.lr)}}));
+  }
+  if (isBest) {
+    MetricsFile::Fields fields = {{"step", step},
+                                  {"metric", formatJsonString(follower.getGoal().metric)},
+                                  {"value", formatJsonNumber(value)}};
+    if (!options.saveBest.empty()) {
+      ORTC_TRY(session.save(options.saveBest, describePosition()));
+      fields.push_back({"file", formatJsonString(options.saveBest)});
+    }
+    ORTC_TRY(metrics.writeEvent("best", fields));
+  }
+  if (!follower.isExhausted())
+    return Status();
+  reporter.line("step " + step + ": the training ends, as " +
+                formatCount(options.follow.patience, "evaluation") + " had no better " +
+                follower.getGoal().metric +
+                (follower.getBestStep() < 0 ? "; none was finite"
+                                            : " than " + formatShort(follower.getBest(), 6) + " in step " +
+                                                  std::to_string(follower.getBestStep())));
+  return metrics.writeEvent("early_stop",
+                            {{"step", step}, {"best_step", std::to_string(follower.getBestStep())}});
+}
+
+Metadata Trainer::describePosition() const {
+  Metadata metadata = formatPosition(position);
+  follower.describe(metadata);
+  return metadata;
 }
 
 Status Trainer::saveCheckpoint() {
-  ORTC_TRY(session.save(options.save, formatPosition(position)));
+  ORTC_TRY(session.save(options.save, describePosition()));
   savedStep = position.step;
-  return Status();
+  return options.keep ? keepCheckpoint(options.save, savedStep, options.keep, options.load) : Status();
 }
 
 Status Trainer::save() {

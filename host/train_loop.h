@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "host/follower.h"
 #include "host/schedule.h"
 #include "support/Status.h"
 
@@ -26,6 +27,10 @@ struct TrainOptions {
   std::vector<std::string> evalMetrics; ///< as --metric has them
   std::string metrics, save, load;
   int64_t saveEvery = 0; ///< steps; 0: at the end only
+  int64_t keep = 0;      ///< checkpoints of saveEvery that stay; 0: the newest, without a name of its own
+  int64_t evalEvery = 0; ///< steps; 0: an epoch
+  FollowOptions follow;  ///< what evaluations are for
+  std::string saveBest;
   bool stopOnNan = false, quiet = false;
   bool profile = false; ///< ends with a table of the kernels by time
   uint32_t threads = 0;

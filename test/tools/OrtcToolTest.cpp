@@ -119,6 +119,15 @@ TEST_F(OrtcToolTest, RefusesBadCommandLinesWithStatus2) {
        "ortc: error: --lr-schedule: learning-rate schedule 'cosine:warmup=9,total=5': total 5 must be more "
        "than the 9 steps of warmup, after which the rate falls\n"},
       {"run a --data b --save-every 1", "ortc: error: --save-every needs --save FILE\n"},
+      {"run a --data b --patience 3", "ortc: error: --patience needs evaluations; give --eval-data FILE\n"},
+      {"run a --data b --lr-schedule plateau",
+       "ortc: error: --lr-schedule plateau needs evaluations; give --eval-data FILE\n"},
+      {"run a --data b --save c --keep 3",
+       "ortc: error: --keep is for the checkpoints of --save-every N, which is not given\n"},
+      {"run a --data b --eval-data c --best accuracy", "ortc: error: --best: 'accuracy' must be METRIC:max "
+                                                       "or METRIC:min, such as accuracy:max or loss:min\n"},
+      {"eval a --data b --metric topk:k=0", "ortc: error: --metric: metric 'topk:k=0': k is '0', but it must "
+                                            "be a whole number from 1 to 2147483647\n"},
       {"eval a --data b --threads 0",
        "ortc: error: --threads: '0' must be a whole number of at least 1 and at most 256\n"}};
   for (auto [arguments, message] : cases) {
@@ -150,8 +159,8 @@ static std::set<std::string> findFlags(const std::string &text, const std::strin
 
 TEST_F(OrtcToolTest, EveryFlagIsDocumentedAndNoOther) {
   std::string guide = readFile(ORTC_DOCS "/command-line.md");
-  for (const char *command : {"train", "plan", "run", "eval", "predict", "gradients", "export", "check",
-                              "ops", "inspect", "sign", "verify"}) {
+  for (const char *command : {"train", "plan", "run", "eval", "predict", "gradients", "export",
+                              "check", "ops", "inspect", "sign", "verify"}) {
     size_t begin = guide.find(std::string("\n## ortc ") + command + "\n");
     ASSERT_NE(begin, std::string::npos) << command;
     std::string section = guide.substr(begin, guide.find("\n## ", begin + 1) - begin);

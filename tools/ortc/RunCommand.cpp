@@ -45,14 +45,20 @@ void addRunCommand(CLI::App &app, Action &action) {
                 [options](const std::string &text) { return parseSeed(text).moveTo(options->seed); });
   line.addValue("--lr", "X", "learning rate; default: the artifact's, or the checkpoint's",
                 [options](const std::string &text) { return parseRate(text).moveTo(options->lr); });
-  line.addValue("--lr-schedule", "SPEC", "constant, linear or cosine[:warmup=N,min=X,total=N]",
-                [options](const std::string &text) {
-                  host::Schedule schedule;
-                  Status status = host::Schedule::parse(text, schedule);
-                  options->schedule = schedule;
-                  return status.isOk() ? schedule.check(text) : status;
-                });
+  line.addValue(
+      "--lr-schedule", "SPEC",
+      "constant, linear or cosine[:warmup=N,min=X,total=N], or plateau[:factor=0.1,patience=10,...], "
+      "which follows evaluations",
+      [options](const std::string &text) {
+        if (text.substr(0, text.find(':')) == host::Plateau::kName)
+          return host::Plateau::parse(text, options->follow.plateau.emplace());
+        host::Schedule schedule;
+        Status status = host::Schedule::parse(text, schedule);
+        options->schedule = schedule;
+        return status.isOk() ? schedule.check(text) : status;
+      });
   line.addText("--eval-data", "FILE", "evaluates on this file after every epoch", options->evalData);
+  line.addWhole("--eval-every", "evaluates after every N steps instead", options->evalEvery, 1, INT64_MAX);
   line.addValue(
       "--metric", "NAME",
       "evaluations also compute accuracy, topk:k=5, f1, auc, iou, perplexity, ...; repeatable",
@@ -62,8 +68,19 @@ void addRunCommand(CLI::App &app, Action &action) {
       },
       true);
   line.addText("--metrics", "FILE.jsonl", "one JSON object a step", options->metrics);
+  line.addValue("--best", "METRIC:max|min", "which evaluation is the best one; default: loss:min",
+                [options](const std::string &text) {
+                  Status status = host::Goal::parse(text, options->follow.goal.emplace());
+                  const std::string &metric = options->follow.goal->metric;
+                  return !status.isOk() || metric == "loss" ? status : host::MetricSet().add(metric);
+                });
+  line.addWhole("--patience", "ends after N evaluations in a row that are not the best",
+                options->follow.patience, 1, INT64_MAX);
+  line.addText("--save-best", "FILE.safetensors", "checkpoint of the best evaluation", options->saveBest);
   line.addText("--save", "FILE.safetensors", "checkpoint at the end, and when interrupted", options->save);
   line.addWhole("--save-every", "also saves after every N steps", options->saveEvery, 1, INT64_MAX);
+  line.addWhole("--keep", "the last N of them stay, under names with their step", options->keep, 1,
+                INT64_MAX);
   line.addText("--load", "FILE.safetensors|DIR",
                "goes on from a checkpoint, or from adapters in files of PEFT", options->load);
   line.addText("--binding", "NAME", "the binding to train; default: the first", options->binding);
@@ -91,6 +108,19 @@ void addRunCommand(CLI::App &app, Action &action) {
                          2);
     if (!options->evalMetrics.empty() && options->evalData.empty())
       return reportError("--metric is computed on --eval-data FILE, which is not given", 2);
+    if (options->evalData.empty()) {
+      const std::pair<const char *, bool> needing[] = {
+          {"--eval-every", options->evalEvery > 0},
+          {"--best", options->follow.goal.has_value()},
+          {"--patience", options->follow.patience > 0},
+          {"--save-best", !options->saveBest.empty()},
+          {"--lr-schedule plateau", options->follow.plateau.has_value()}};
+      for (const auto &[flag, isGiven] : needing)
+        if (isGiven)
+          return reportError(std::string(flag) + " needs evaluations; give --eval-data FILE", 2);
+    }
+    if (options->keep && !options->saveEvery)
+      return reportError("--keep is for the checkpoints of --save-every N, which is not given", 2);
     if (options->saveEvery && options->save.empty())
       return reportError("--save-every needs --save FILE", 2);
     if (int refused = checkDevice(options->device, options->threads, options->profile))
