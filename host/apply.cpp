@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "host/averages.h"
 #include "host/commands.h"
 #include "host/data/output_paths.h"
 #include "host/data/writers.h"
@@ -39,6 +40,7 @@ struct Application {
     } else {
       ORTC_TRY(artifact.checkWeights());
     }
+    ORTC_TRY(takeAverages(artifact, session, options.weights));
     slices = std::min(data.getSlices(), options.steps.value_or(data.getSlices()));
     if (options.steps > slices)
       reporter.note(options.data + ": has " + formatCount(slices, "slice") + ", fewer than --steps " +

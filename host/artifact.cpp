@@ -117,6 +117,14 @@ Status Artifact::openOn(const std::string &path, Artifact &artifact, const Devic
   auto json = parseJson<nlohmann::json>(text);
   artifact.hasWeights = !json.is_object() || !json.contains("flags") || !json["flags"].is_object() ||
                         !json["flags"].contains("no_weights");
+  if (auto lr = nlohmann::json::json_pointer("/optimizer/schedule/lr");
+      json.is_object() && json.contains(lr) && json[lr].is_string())
+    ORTC_TRY(Schedule::parse(json[lr], artifact.schedule.emplace()));
+  if (auto outputs = nlohmann::json::json_pointer("/optimizer/step_outputs");
+      json.is_object() && json.contains(outputs) && json[outputs].is_array())
+    for (const auto &name : json[outputs])
+      if (name.is_string())
+        artifact.stepOutputs.push_back(name);
   BatchTable batches = BatchTable::parse(text);
   artifact.entries.assign(artifact.info.entry_count, Entry());
   for (uint32_t i = 0; i < artifact.info.entry_count; ++i)

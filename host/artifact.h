@@ -10,6 +10,7 @@
 #include "host/device.h"
 #include "host/kernel_table.h"
 #include "host/loss_info.h"
+#include "host/schedule.h"
 
 namespace ortc::host {
 
@@ -48,6 +49,10 @@ public:
   bool isOnDevice() const { return isDevice; } ///< and not on this processor
   const LossInfo &getLoss() const { return loss; }
   const std::vector<Adapter> &getAdapters() const { return adapters; }
+  /// Of the learning rate, which the artifact computes by itself (--schedule of ortc train), where it does.
+  const std::optional<Schedule> &getSchedule() const { return schedule; }
+  /// Outputs of a training step that are numbers about it (--step-outputs of ortc train).
+  const std::vector<std::string> &getStepOutputs() const { return stepOutputs; }
   /// Refuses an artifact that was compiled without weights, where no file brings them: it would compute with zeros.
   Status checkWeights() const;
   /// One entry for each number that a trace hook may get: names alone where the manifest does not tell more.
@@ -72,6 +77,8 @@ private:
   bool isDevice = false;
   LossInfo loss;
   std::vector<Adapter> adapters;
+  std::optional<Schedule> schedule;
+  std::vector<std::string> stepOutputs;
   bool hasWeights = true;
   std::vector<Entry> entries;
 };

@@ -14,6 +14,7 @@ namespace ortc::host {
 /// Flags that `eval`, `predict` and `gradients` share.
 struct ApplyOptions {
   std::string artifact, data, output, load, binding;
+  std::string weights;          ///< averages in place of parameters, as takeAverages() has them
   std::string device = "cpu";   ///< as Device has it
   std::optional<int64_t> steps; ///< slices; absent: all (gradients: the first)
   uint32_t threads = 0;

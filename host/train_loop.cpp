@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "host/buckets.h"
+#include "host/data/convert.h"
 #include "host/data/output_paths.h"
 #include "host/evaluate.h"
 #include "host/index_place.h"
@@ -298,6 +299,18 @@ Status Trainer::resume() {
 /// --lr and --lr-schedule replace what the checkpoint has. A schedule without a total ends where this run does; that
 /// end is no part of the checkpoint, so the next run gets an end of its own.
 Status Trainer::planRates() {
+  if (artifact.getSchedule()) {
+    if (options.schedule)
+      return Status::refusal(
+          "--lr-schedule: " + options.artifact +
+          " computes its rate by itself, by --schedule lr=" + artifact.getSchedule()->format() +
+          "; leave the flag out, or compile the artifact without a schedule");
+    if (!position.schedule.isPlain())
+      reporter.note(options.load + ": its learning-rate schedule, " + position.schedule.format() +
+                    ", gives way to that of the artifact, " + artifact.getSchedule()->format());
+    position.schedule = Schedule();
+    ORTC_TRY(artifact.getSchedule()->checkRate(options.lr.value_or(position.lr)));
+  }
   if (options.lr) {
     position.lr = *options.lr;
     if (!options.schedule)
@@ -318,11 +331,13 @@ Status Trainer::planRates() {
         "the learning-rate schedule " + schedule.format() + " ends at step " + std::to_string(schedule.total);
     std::string source = options.schedule ? "" : options.load + ": ";
     // Nothing but the smallest rate is left. That is fine where somebody asks for one that is not zero.
-    if (stepsWanted > 0 && position.step >= schedule.total && (!options.schedule || schedule.minimum == 0))
+    if (stepsWanted > 0 && position.step >= schedule.total &&
+        (!options.schedule || schedule.getRate(position.lr, schedule.total) == 0))
       return Status::refusal(
           source + what + ", and this run begins at step " + std::to_string(position.step) +
           "; give --lr-schedule with total=" + std::to_string(end) + " or more, or --lr for a constant rate");
-    reporter.note(source + what + "; the steps after it train at " + formatShort(schedule.minimum));
+    reporter.note(source + what + "; the steps after it train at " +
+                  formatShort(schedule.getRate(position.lr, schedule.total)));
   }
   ORTC_TRY(session.getScalar("lr", setRate));
   return Status();
@@ -364,6 +379,11 @@ Status Trainer::trainStep(const Order *order) {
     ORTC_TRY(session.setScalar("lr", rate));
     setRate = rate;
   }
+  if (artifact.getSchedule()) { // which computes it from that
+    double updates = 0;
+    ORTC_TRY(session.getScalar("step", updates));
+    rate = artifact.getSchedule()->getRate(rate, int64_t(updates));
+  }
   auto begin = Clock::now();
   const Entry &chosen = buckets ? buckets->choose(data, position.slice, order) : *entry;
   ORTC_TRY(session.feed(chosen, data, position.slice, order));
@@ -372,8 +392,8 @@ Status Trainer::trainStep(const Order *order) {
   auto fed = Clock::now();
   if (options.profile)
     profiler.beginStep();
-  if (Status status = session.step(updates ? chosen : *findAccumulate(chosen), lastLoss, &told);
-      !status.isOk())
+  const Entry &taken = updates ? chosen : *findAccumulate(chosen);
+  if (Status status = session.step(taken, lastLoss, &told); !status.isOk())
     return explain(status, told,
                    describeIndex(status.getMessage(), session, chosen, data, position.slice, order));
   auto end = Clock::now();
@@ -388,7 +408,7 @@ Status Trainer::trainStep(const Order *order) {
   ++epochSteps;
   epochLoss.add(lastLoss, 1);
   MetricsFile::Fields fields;
-  ORTC_TRY(describeStep(chosen, fields));
+  ORTC_TRY(describeStep(taken, fields));
   ORTC_TRY(metrics.writeStep(position.step, epoch, lastLoss, rate, milliseconds, fields));
   if (std::isfinite(lastLoss)) {
     finiteStep = position.step;
@@ -404,7 +424,12 @@ Status Trainer::trainStep(const Order *order) {
 Status Trainer::describeStep(const Entry &taken, MetricsFile::Fields &fields) {
   if (buckets)
     fields.push_back({"binding", formatJsonString(taken.bindingName)});
-  if (!hasLossScale || options.metrics.empty())
+  if (options.metrics.empty())
+    return Status();
+  for (const std::string &name : artifact.getStepOutputs())
+    if (TensorView number = session.view(taken, name); number.type != DataType::None)
+      fields.push_back({name, formatJsonNumber(loadAsDouble(number.type, number.data))});
+  if (!hasLossScale)
     return Status();
   double scale = 0, skipped = 0;
   ORTC_TRY(session.getScalar(kLossScale, scale));

@@ -14,6 +14,7 @@
 #include "compiler/artifact/ExportedData.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "host/adapters.h"
+#include "host/averages.h"
 #include "host/data/atomic_file.h"
 #include "host/data/output_paths.h"
 #include "host/report.h"
@@ -172,6 +173,7 @@ Status exportModel(const ExportOptions &options) {
     if (!loaded.unused.empty())
       host::Reporter(options.quiet).note(loaded.unused);
   }
+  ORTC_TRY(host::takeAverages(artifact, session, options.weights));
   if (!options.output.empty())
     ORTC_TRY(writeModel(options, artifact, session, model));
   if (options.adapter.empty())

@@ -11,6 +11,7 @@ namespace ortc::artifact {
 struct ExportOptions {
   std::string artifact, output;
   std::string load;    ///< a checkpoint; empty: the weights as they were compiled in
+  std::string weights; ///< averages in place of parameters: "ema", "swa"; empty: the parameters
   std::string adapter; ///< a folder for the adapters alone; empty: none. Then `output` may be empty
   bool quiet = false;
 };

@@ -388,7 +388,8 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
     return Status::failure(damaged);
   }
   std::string model = folder + "/model.onnx";
-  ORTC_TRY(artifact::exportModel({options.model, model, check.load, /*adapter=*/"", /*quiet=*/true}));
+  ORTC_TRY(artifact::exportModel(
+      {options.model, model, check.load, /*weights=*/"", /*adapter=*/"", /*quiet=*/true}));
   options.model = model;
   return Status();
 }

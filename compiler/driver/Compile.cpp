@@ -328,8 +328,8 @@ void Compilation::warnOfPatterns() {
 Status Compilation::update() {
   if (!updates(options))
     return Status();
-  train::UpdateOptions update{options.optimizer, options.groups,     options.sparse,   options.clipNorm,
-                              options.clipValue, options.accumulate, options.lossScale};
+  train::UpdateOptions update{options.optimizer, options.groups,     options.sparse,    options.clipNorm,
+                              options.clipValue, options.accumulate, options.lossScale, options.updateSpecs};
   ORTC_TRY(diagnostics.check(train::checkSparseGradients(*compiled.program)));
   if (options.parameters != ParameterStorage::F32)
     ORTC_TRY(diagnostics.check(train::narrowParameters(*compiled.program)));

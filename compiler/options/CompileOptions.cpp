@@ -188,7 +188,7 @@ static Status checkCotangents(const CompileOptions &options) {
   const char *update = options.clipNorm          ? "--clip-norm"
                        : options.clipValue       ? "--clip-value"
                        : !options.groups.empty() ? "--group"
-                                                 : nullptr;
+                                                 : findUpdateFlag(options.updateSpecs);
   if (update && !updates(options))
     return Status::refusal(std::string(update) +
                            " needs an optimizer, which an artifact with --cotangents has "
@@ -255,6 +255,7 @@ Status checkOptions(const CompileOptions &options) {
                        : options.base                                   ? "--base"
                        : !options.qat.empty()                           ? "--qat"
                        : options.headChunk                              ? "--head-chunk"
+                       : findUpdateFlag(options.updateSpecs)            ? findUpdateFlag(options.updateSpecs)
                        : isNarrow                                       ? "--parameters"
                        : !options.lossInput.empty()                     ? "--loss-input"
                        : !options.groups.empty()                        ? "--group"
@@ -265,6 +266,10 @@ Status checkOptions(const CompileOptions &options) {
       return Status::refusal(std::string(flag) +
                              " needs a loss, and --loss none compiles the forward part only");
   }
+  if (const char *flag = findWholeTableFlag(options.updateSpecs); flag && !options.sparse.empty())
+    return Status::refusal("--sparse " + options.sparse.front().text +
+                           " keeps a step to the rows that it has read, and " + flag +
+                           " works with every element; leave one of both out");
   if (!options.sparse.empty() && (options.gradients || options.accumulate > 1))
     return Status::refusal(
         "--sparse " + options.sparse.front().text + " keeps no gradient of a whole table, which " +

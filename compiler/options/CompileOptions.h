@@ -9,8 +9,10 @@
 #pragma once
 
 #include "compiler/options/Keys.h"
+#include "compiler/options/NamePattern.h"
 #include "compiler/options/Numerics.h"
 #include "compiler/options/ObjectFormat.h"
+#include "compiler/options/UpdateSpecs.h"
 
 #include <cstdint>
 #include <memory>
@@ -20,28 +22,6 @@
 #include <vector>
 
 namespace ortc {
-
-/// Tensor names: a regular expression (ECMAScript, as std::regex has it) that matches whole names only, or a list.
-class NamePattern {
-public:
-  /// Compiles `text`.
-  static Expected<NamePattern> parse(std::string_view text);
-  /// The same, but "@FILE" is the list of names in a file, one a line.
-  static Expected<NamePattern> read(std::string_view text);
-  /// The list of these names; `text` stands for it in messages.
-  static NamePattern list(std::vector<std::string> names, std::string text);
-
-  bool matches(const std::string &name) const;
-  const std::string &getText() const { return text; }
-  /// Null for a regular expression; else sorted, each once.
-  const std::vector<std::string> *getNames() const { return names.get(); }
-
-private:
-  struct Expression; // hides std::regex, which is slow to compile
-  std::string text;
-  std::shared_ptr<const Expression> expression;
-  std::shared_ptr<const std::vector<std::string>> names;
-};
 
 /// The lines of a text that are not empty, without what ends them.
 std::vector<std::string> splitNames(std::string_view text);
@@ -243,6 +223,7 @@ struct CompileOptions {
   std::string dumpBuffers; ///< CSV file; empty: none
   std::string report;      ///< JSON file; empty: none
   GradientMutation mutation;
+  UpdateSpecs updateSpecs;
 };
 
 /// Whether the artifact computes a loss.

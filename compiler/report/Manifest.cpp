@@ -67,6 +67,25 @@ static Json describeLoss(const CompileOptions &options, const CompileFacts &fact
   return loss;
 }
 
+static void describeUpdate(const UpdateSpecs &specs, Json &optimizer) {
+  for (auto [name, isGiven] :
+       {std::pair("grad_norm", specs.gradientNorm), {"param_norm", specs.parameterNorm}})
+    if (isGiven)
+      optimizer["step_outputs"].push_back(name);
+  if (specs.ema) {
+    optimizer["ema"] = {{"decay", specs.ema->decay}};
+    if (specs.ema->warmsUp)
+      optimizer["ema"].update({{"gamma", specs.ema->gamma}, {"power", specs.ema->power}});
+  }
+  if (specs.swa)
+    optimizer["swa"] = {{"start", specs.swa->start}, {"every", specs.swa->every}};
+  for (const RegularizeSpec &each : specs.regularizers)
+    optimizer["regularize"].push_back(each.text);
+  if (specs.masks)
+    for (const auto &[name, mask] : *specs.masks)
+      optimizer["masks"].push_back(name);
+}
+
 static Json describeOptimizer(const CompileOptions &options) {
   const Settings settings = train::settingsOf(options.optimizer);
   Json optimizer{{"kind", options.optimizer.name}};
@@ -88,6 +107,9 @@ static Json describeOptimizer(const CompileOptions &options) {
     optimizer["accumulate"] = options.accumulate;
   if (options.lossScale)
     optimizer["loss_scale"] = options.lossScale->text;
+  if (options.updateSpecs.schedule)
+    optimizer["schedule"] = {{"lr", options.updateSpecs.schedule->format()}};
+  describeUpdate(options.updateSpecs, optimizer);
   if (options.clipNorm)
     optimizer["clip_norm"] = *options.clipNorm;
   if (options.clipValue)

@@ -4,11 +4,14 @@
 // One function for all parameters. What they share (bias corrections, the clipping factor) is computed once
 // on scalars; the rest is elementwise per parameter. Gradients are clipped by value first, then by their
 // common norm. Of bf16 parameters everything is computed in f32, and the new value is rounded.
+#include "passes/train/Averages.h"
 #include "passes/train/Channels.h"
+#include "passes/train/Constraints.h"
 #include "passes/train/LossScale.h"
 #include "passes/train/Optimizers.h"
 #include "passes/train/Passes.h"
 #include "passes/train/ProgramTensors.h"
+#include "passes/train/ScheduledRate.h"
 #include "passes/train/StochasticRounding.h"
 #include "passes/train/TrainingProgram.h"
 
@@ -58,7 +61,7 @@ public:
         definition(definitionOf(options.optimizer)), keys(orderKeys(definition)),
         settings(settingsOf(options.optimizer)),
         composer(module, "update", NameLoc::get(StringAttr::get(module.getContext(), "update"))),
-        tensors(module, &composer), b(composer.getBuilder()) {}
+        tensors(module, &composer), b(composer.getBuilder()), constraints(options.specs, tensors, b) {}
 
   LogicalResult run();
 
@@ -67,6 +70,11 @@ private:
   LogicalResult takeArguments();
   LogicalResult advanceStep();
   LogicalResult advanceCorrections();
+  LogicalResult constrainGradients();
+  LogicalResult startAverages();
+  LogicalResult giveNorms();
+  /// f64: of these tensors together.
+  Value normOf(ArrayRef<Value> parts);
   LogicalResult clipValues();
   LogicalResult clipNorm();
   LogicalResult takeScalars(TensorOp parameter, UpdateStep &step);
@@ -93,6 +101,10 @@ private:
   Value stepsBefore;                    ///< i64: the state `step` before this update
   Value finite;                         ///< i1: whether the step updates anything; null: it does
   llvm::StringMap<Value> corrections;
+  llvm::DenseMap<Value, Value> rates; ///< by their bases
+  Value gradientNorm;                 ///< f64: of gradients that are not clipped yet; null: not asked for
+  Constraints constraints;
+  SmallVector<Averages> averages;
   SmallVector<Port> results;
 };
 
@@ -188,20 +200,80 @@ LogicalResult UpdateBuilder::clipValues() {
   return success();
 }
 
-/// g *= min(1, limit / (norm + 1e-6)). Squares are summed in the gradient's type per parameter, in f64 over
-/// them.
-LogicalResult UpdateBuilder::clipNorm() {
-  Value limit, sum;
-  if (failed(scalar("clip_norm", *options.clipNorm, limit)))
+LogicalResult UpdateBuilder::constrainGradients() {
+  if (options.specs.regularizers.empty() && !options.specs.masks)
+    return success();
+  if (failed(constraints.apply(parameters)))
     return failure();
-  for (Value gradient : gradients) {
-    auto axes = llvm::to_vector(llvm::seq<int64_t>(0, TensorBuilder::rankOf(gradient)));
-    Value squares = b.cast(b.sum(b.mul(gradient, gradient), axes), b.getF64Type());
+  for (auto [parameter, stored, gradient] : llvm::zip_equal(parameters, values, gradients)) {
+    Value value = b.cast(takeTrained(b, parameter, stored), TensorBuilder::elementOf(gradient));
+    FailureOr<Value> constrained = constraints.constrainGradient(parameter, value, gradient);
+    if (failed(constrained))
+      return failure();
+    gradient = *constrained;
+  }
+  return success();
+}
+
+/// Squares are summed in the tensor's type per tensor, in f64 over them.
+Value UpdateBuilder::normOf(ArrayRef<Value> parts) {
+  Value sum;
+  for (Value part : parts) {
+    auto axes = llvm::to_vector(llvm::seq<int64_t>(0, TensorBuilder::rankOf(part)));
+    Value squares = b.cast(b.sum(b.mul(part, part), axes), b.getF64Type());
     sum = sum ? b.add(sum, squares) : squares;
   }
-  if (!sum)
+  return sum ? b.sqrt(sum) : sum;
+}
+
+/// Of gradients before they are clipped, and of what is trained before the update.
+LogicalResult UpdateBuilder::giveNorms() {
+  auto add = [&](StringRef name, ArrayRef<Value> parts) -> LogicalResult {
+    if (parts.empty() || tensors.isTaken(name))
+      return emitError(module.getLoc())
+             << "--step-outputs " << name
+             << (parts.empty() ? ": nothing is trained" : ": the model has a tensor of this name; rename it");
+    results.push_back({nameAttribute(module.getContext(), kOutput, name), normOf(parts)});
     return success();
-  Value factor = b.div(limit, b.addScalar(b.sqrt(sum), 1e-6));
+  };
+  if (options.specs.gradientNorm) {
+    if (failed(add("grad_norm", gradients)))
+      return failure();
+    gradientNorm = results.back().value;
+  }
+  if (!options.specs.parameterNorm)
+    return success();
+  SmallVector<Value> trained;
+  for (auto [parameter, stored, gradient] : llvm::zip_equal(parameters, values, gradients))
+    trained.push_back(b.cast(takeTrained(b, parameter, stored), TensorBuilder::elementOf(gradient)));
+  return add("param_norm", trained);
+}
+
+LogicalResult UpdateBuilder::startAverages() {
+  const UpdateSpecs &specs = options.specs;
+  SmallVector<FailureOr<Averages>> kinds;
+  if (specs.ema)
+    kinds.push_back(Averages::ema(*specs.ema, tensors, b));
+  if (specs.swa)
+    kinds.push_back(Averages::swa(*specs.swa, stepsBefore, tensors, b));
+  for (FailureOr<Averages> &kind : kinds) {
+    if (failed(kind))
+      return failure();
+    give(kind->getCount().attribute, kind->getCount().value, kind->getCountBefore());
+    averages.push_back(*kind);
+  }
+  return success();
+}
+
+/// g *= min(1, limit / (norm + 1e-6)).
+LogicalResult UpdateBuilder::clipNorm() {
+  Value limit;
+  if (failed(scalar("clip_norm", *options.clipNorm, limit)))
+    return failure();
+  Value norm = gradientNorm && !options.clipValue ? gradientNorm : normOf(gradients);
+  if (!norm)
+    return success();
+  Value factor = b.div(limit, b.addScalar(norm, 1e-6));
   Value one = b.constantLike(factor, 1);
   factor = b.select(b.compare(arith::CmpFPredicate::ULT, factor, one), factor, one); // NaN stays NaN
   for (Value &gradient : gradients)
@@ -230,6 +302,10 @@ LogicalResult UpdateBuilder::takeScalars(TensorOp parameter, UpdateStep &step) {
     Value &value = step.scalars[key.name];
     if (failed(scalar(name, initial, value)))
       return failure();
+    if (options.specs.schedule && name == kLr) {
+      Value &rate = rates[value];
+      value = rate = rate ? rate : schedule(b, *options.specs.schedule, value, stepsBefore);
+    }
     if (isGrouped && name == kLr && group->lrScale != 1) {
       Value lrScale;
       if (failed(scalar(prefix + "lr_scale", group->lrScale, lrScale)))
@@ -284,8 +360,17 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value whole, Va
     ports.push_back({state.name, *port});
   }
   definition.update(step);
-  give(symbolAttribute(parameter, kUpdate), putTrained(b, parameter, store(parameter, step.parameter), whole),
-       whole);
+  FailureOr<Value> constrained = constraints.constrainValue(parameter, step.parameter);
+  if (failed(constrained))
+    return failure();
+  Value next = store(parameter, *constrained);
+  give(symbolAttribute(parameter, kUpdate), putTrained(b, parameter, next, whole), whole);
+  for (const Averages &kind : averages) {
+    auto moved = kind.move(parameter, b.cast(next, TensorBuilder::elementOf(gradient)), tensors, b);
+    if (failed(moved))
+      return failure();
+    give(moved->first.attribute, moved->first.value, moved->second);
+  }
   for (auto &[name, port] : ports)
     give(port.attribute, options.flushesState ? flush(b, step.states[name]) : step.states[name], port.value);
   return success();
@@ -294,6 +379,8 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value whole, Va
 LogicalResult UpdateBuilder::run() {
   if (failed(checkNames()) || failed(takeArguments()) || failed(advanceStep()) ||
       (options.lossScale && failed(checkFinite())) || failed(advanceCorrections()))
+    return failure();
+  if (failed(constrainGradients()) || failed(giveNorms()) || failed(startAverages()))
     return failure();
   if (options.clipValue && failed(clipValues()))
     return failure();

@@ -21,6 +21,9 @@ public:
   mlir::FailureOr<Port> getState(llvm::StringRef name, mlir::RankedTensorType type);
   mlir::FailureOr<Port> getState(llvm::StringRef name, TensorOp owner, mlir::Type element);
 
+  /// Whether the model, or this object, has a tensor, an input or an output of that name.
+  bool isTaken(llvm::StringRef name) const { return taken.contains(name); }
+
   /// State that starts at a value.
   mlir::FailureOr<TensorOp> declareState(llvm::StringRef name, mlir::RankedTensorType type,
                                          mlir::ElementsAttr initial);

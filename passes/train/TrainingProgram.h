@@ -71,6 +71,7 @@ struct UpdateOptions {
   std::optional<double> clipNorm, clipValue; ///< > 0
   int64_t accumulate = 1;                    ///< gradient steps before an update
   std::optional<LossScaleSpec> lossScale;    ///< updates nothing where a gradient is not finite
+  UpdateSpecs specs = {};
   /// Of bf16 parameters' new values, which are rounded at random; without it to the nearest.
   std::optional<uint64_t> roundingSeed = {};
   bool flushesState =

@@ -1,7 +1,10 @@
 // Learning rates over time, and the position that travels in checkpoints.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cmath>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "host/position.h"
 #include "host/text.h"
@@ -62,12 +65,82 @@ TEST(ScheduleTest, RoundTripsAsText) {
   EXPECT_EQ(make(schedule.format()).format(), schedule.format());
 }
 
+TEST(ScheduleTest, EveryKindRoundTripsAsText) {
+  for (const char *text :
+       {"constant:warmup=0", "step:warmup=0,step_size=3,gamma=0.1",
+        "multistep:warmup=2,milestones=3/9,gamma=0.5", "exponential:warmup=0,gamma=0.9",
+        "polynomial:warmup=0,power=2,min=0,total=9", "cosine_restarts:warmup=0,period=3,mult=2,min=0",
+        "one_cycle:pct_start=0.3,div_factor=25,final_div_factor=10000,anneal=linear,total=5",
+        "inverse_sqrt:warmup=3", "inverse_sqrt:warmup=3,timescale=7",
+        "wsd:warmup=0,decay=2,anneal=sqrt,min=0.5,total=6"})
+    EXPECT_EQ(make(text).format(), text);
+  EXPECT_EQ(make("constant:warmup=0,min=0").format(), "constant:warmup=0"); // of older checkpoints
+}
+
+/// Float64 against float64: sums of other order, and series instead of a library's functions.
+TEST(ScheduleTest, AgreesWithPyTorchAndTransformers) {
+  std::ifstream file(ORTC_TEST_DATA "/host/data/schedules.json");
+  auto cases = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  ASSERT_TRUE(cases.is_array());
+  std::set<ScheduleKind> tested;
+  for (const auto &each : cases) {
+    std::string text = each["schedule"];
+    SCOPED_TRACE(text);
+    Schedule schedule = make(text);
+    EXPECT_EQ(schedule.check(text).getMessage(), "");
+    double base = each["base"];
+    for (size_t step = 0; step < each["rates"].size(); ++step)
+      EXPECT_NEAR(schedule.getRate(base, int64_t(step)), double(each["rates"][step]), 1e-14 * base) << step;
+    tested.insert(schedule.kind);
+  }
+  EXPECT_EQ(tested.size(), size_t(ScheduleKind::Wsd) + 1);
+}
+
+/// In steps that no float32 has.
+TEST(ScheduleTest, CountsFar) {
+  const int64_t far = int64_t(1) << 40;
+  EXPECT_EQ(make("step:step_size=49,gamma=0.5").getRate(1, 49 * 20 - 1), std::ldexp(1, -19));
+  EXPECT_EQ(make("step:step_size=49,gamma=0.5").getRate(1, 49 * 20), std::ldexp(1, -20));
+  EXPECT_EQ(make("cosine_restarts:period=3").getRate(1, 3 * far), 1);
+  EXPECT_LT(make("cosine_restarts:period=3").getRate(1, 3 * far - 1), 0.3);
+  EXPECT_LT(make("exponential:gamma=0.5").getRate(1, far), 1e-300);
+}
+
+TEST(ScheduleTest, AnArtifactNeedsAnEnd) {
+  EXPECT_EQ(
+      make("wsd:decay=3").checkEnd("wsd:decay=3").getMessage(),
+      "learning-rate schedule 'wsd:decay=3': it needs total=N, the steps of the whole training: an artifact "
+      "does not know where a run ends");
+  EXPECT_TRUE(make("inverse_sqrt").checkEnd("inverse_sqrt").isOk());
+}
+
 TEST(ScheduleTest, RefusesWhatItDoesNotKnow) {
-  EXPECT_EQ(refuse("exponential"),
-            "learning-rate schedule 'exponential': there are constant, linear and cosine");
+  EXPECT_EQ(
+      refuse("cosin"),
+      "learning-rate schedule 'cosin': there are constant, linear, step, multistep, exponential, polynomial, "
+      "cosine, cosine_restarts, one_cycle, inverse_sqrt and wsd");
   EXPECT_EQ(
       refuse("cosine:half=3"),
       "learning-rate schedule 'cosine:half=3': it has no option 'half'; it takes warmup, min and total");
+  EXPECT_EQ(
+      refuse("cosine:gamma=0.5"),
+      "learning-rate schedule 'cosine:gamma=0.5': it has no option 'gamma'; it takes warmup, min and total");
+  EXPECT_EQ(refuse("one_cycle:warmup=3"), "learning-rate schedule 'one_cycle:warmup=3': it has no option "
+                                          "'warmup'; it takes pct_start, div_factor, "
+                                          "final_div_factor, anneal and total");
+  EXPECT_EQ(refuse("step"),
+            "learning-rate schedule 'step': it needs step_size; it takes warmup, step_size and gamma");
+  EXPECT_EQ(refuse("step:step_size=0"),
+            "learning-rate schedule 'step:step_size=0': step_size must be a number of steps of at least 1");
+  EXPECT_EQ(refuse("exponential:gamma=1.5"),
+            "learning-rate schedule 'exponential:gamma=1.5': gamma must be a number from 1e-12 to 1");
+  EXPECT_EQ(
+      refuse("multistep:milestones=3/3"),
+      "learning-rate schedule 'multistep:milestones=3/3': milestones must be rising numbers of steps with "
+      "slashes between, such as 3000/6000, at most 1000");
+  EXPECT_EQ(refuse("wsd:decay=3,anneal=cos"), "learning-rate schedule 'wsd:decay=3,anneal=cos': anneal is "
+                                              "'cos' but must be one of linear, cosine and "
+                                              "sqrt");
   EXPECT_EQ(refuse("linear:min=0.1,warmup=1,min=0.2"),
             "learning-rate schedule 'linear:min=0.1,warmup=1,min=0.2': min is given twice");
   EXPECT_EQ(refuse("cosine:warmup=-1"),
@@ -89,11 +162,18 @@ TEST(ScheduleTest, RefusesKeysWithoutAnEffect) {
             where + "'cosine:total=0': total is 0, but it must be at least 1; without it the schedule ends "
                     "where the run ends");
   EXPECT_EQ(check("constant:total=5"),
-            where + "'constant:total=5': total 5 has no effect on a constant rate; linear and "
-                    "cosine take it");
+            where + "'constant:total=5': total 5 has no effect on a constant rate; linear, "
+                    "polynomial, cosine, one_cycle and wsd take it");
   EXPECT_EQ(check("constant:min=0.5"),
-            where + "'constant:min=0.5': min 0.5 has no effect on a constant rate; linear and cosine "
-                    "take it");
+            where +
+                "'constant:min=0.5': min 0.5 has no effect on a constant rate; linear, polynomial, cosine, "
+                "cosine_restarts and wsd take it");
+  EXPECT_EQ(check("step:step_size=3,total=5"),
+            where + "'step:step_size=3,total=5': total 5 has no effect on step; linear, polynomial, cosine, "
+                    "one_cycle and wsd take it");
+  EXPECT_EQ(check("wsd:warmup=4,decay=7,total=10"),
+            where +
+                "'wsd:warmup=4,decay=7,total=10': decay 7 must be at most the 6 steps behind the warm-up");
   EXPECT_EQ(check("linear:warmup=5,total=5"),
             where + "'linear:warmup=5,total=5': total 5 must be more than the 5 steps of warmup, after "
                     "which the rate falls");

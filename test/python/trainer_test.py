@@ -42,7 +42,7 @@ class SameNumbersTest(unittest.TestCase):
 
     def test_a_rate_that_changes(self):
         flags = ["--lr", "0.01", "--lr-schedule", "linear:total=66"]
-        self.compare(compile_digits(), flags, lr=lambda step: 0.01 * (1 - step / 66))
+        self.compare(compile_digits(), flags, lr=lambda step: 0.01 * (1 - step * (1 / 66)))
 
     def test_schedules(self):
         for spec in ("linear:total=66", "cosine:warmup=7,min=0.001", "constant:warmup=70"):

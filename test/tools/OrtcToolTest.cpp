@@ -114,7 +114,7 @@ TEST_F(OrtcToolTest, RefusesBadCommandLinesWithStatus2) {
       {"train a -o b --tune=3", "ortc: error: --tune takes no value\n"},
       {"run a --data b --lr-schedule constant:total=5",
        "ortc: error: --lr-schedule: learning-rate schedule 'constant:total=5': total 5 has no effect on a "
-       "constant rate; linear and cosine take it\n"},
+       "constant rate; linear, polynomial, cosine, one_cycle and wsd take it\n"},
       {"run a --data b --lr-schedule cosine:warmup=9,total=5",
        "ortc: error: --lr-schedule: learning-rate schedule 'cosine:warmup=9,total=5': total 5 must be more "
        "than the 9 steps of warmup, after which the rate falls\n"},

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "host/averages.h"
 #include "host/device_name.h"
 #include "host/text.h"
 
@@ -82,6 +83,15 @@ void CommandLine::addDevice(std::string &target) {
         target = value;
         return host::parseDevice(value, kind, ordinal);
       });
+}
+
+void CommandLine::addWeights(std::string &target) {
+  addValue("--weights", "ema|swa",
+           "averages of --ema or --swa in place of the parameters; default: the parameters",
+           [&target](const std::string &value) {
+             target = value;
+             return host::checkWeightsName(value);
+           });
 }
 
 void CommandLine::addPositional(const std::string &name, const std::string &help, std::string &target,

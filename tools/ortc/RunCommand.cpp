@@ -45,18 +45,16 @@ void addRunCommand(CLI::App &app, Action &action) {
                 [options](const std::string &text) { return parseSeed(text).moveTo(options->seed); });
   line.addValue("--lr", "X", "learning rate; default: the artifact's, or the checkpoint's",
                 [options](const std::string &text) { return parseRate(text).moveTo(options->lr); });
-  line.addValue(
-      "--lr-schedule", "SPEC",
-      "constant, linear or cosine[:warmup=N,min=X,total=N], or plateau[:factor=0.1,patience=10,...], "
-      "which follows evaluations",
-      [options](const std::string &text) {
-        if (text.substr(0, text.find(':')) == host::Plateau::kName)
-          return host::Plateau::parse(text, options->follow.plateau.emplace());
-        host::Schedule schedule;
-        Status status = host::Schedule::parse(text, schedule);
-        options->schedule = schedule;
-        return status.isOk() ? schedule.check(text) : status;
-      });
+  line.addValue("--lr-schedule", "SPEC",
+                host::listSchedules() + ", with keys behind a colon, or plateau, which follows evaluations",
+                [options](const std::string &text) {
+                  if (text.substr(0, text.find(':')) == host::Plateau::kName)
+                    return host::Plateau::parse(text, options->follow.plateau.emplace());
+                  host::Schedule schedule;
+                  Status status = host::Schedule::parse(text, schedule);
+                  options->schedule = schedule;
+                  return status.isOk() ? schedule.check(text) : status;
+                });
   line.addText("--eval-data", "FILE", "evaluates on this file after every epoch", options->evalData);
   line.addWhole("--eval-every", "evaluates after every N steps instead", options->evalEvery, 1, INT64_MAX);
   line.addValue(

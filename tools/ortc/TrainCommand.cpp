@@ -4,6 +4,7 @@
 #include "passes/train/Optimizers.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/Compiling.h"
+#include "tools/ortc/Masks.h"
 #include "tools/ortc/WasmRuntime.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -144,6 +145,28 @@ void addTrainingFlags(CommandLine &line, CompileOptions &options) {
                 fill(parseLimit, options.clipNorm));
   line.addValue("--clip-value", "X", "limits every element of a gradient; default: no limit",
                 fill(parseLimit, options.clipValue));
+  line.addValue(
+      "--schedule", "lr=SPEC",
+      "the rate in every step, computed by the step from the number of updates: " + host::listSchedules() +
+          ", with keys as --lr-schedule of ortc run has them; default: the scalar lr as it is",
+      fill(parseSchedule, options.updateSpecs.schedule));
+  line.addValue(
+      "--step-outputs", "grad_norm,param_norm",
+      "outputs of the training step: the norm of all gradients before clipping, of all parameters before "
+      "the update",
+      [&options](const std::string &value) { return parseStepOutputs(value, options.updateSpecs); });
+  line.addValue("--ema", "decay=0.999,warmup=0,gamma=1,power=0.6667",
+                "averages of the parameters in which new values fade in; default: none",
+                fill(parseEma, options.updateSpecs.ema));
+  line.addValue("--swa", "start=0,every=1",
+                "the mean of the parameters after the updates behind the first `start`; default: none",
+                fill(parseSwa, options.updateSpecs.swa));
+  line.addValue("--regularize", "REGEX:l1=0,l2=0,max_norm=0,axis=0",
+                "penalties on weights, and a limit of their norms; repeatable, the first match wins",
+                append(parseRegularize, options.updateSpecs.regularizers), true);
+  line.addValue(
+      "--mask", "FILE", "npz or safetensors of zeros and ones by parameter: weights that stay zero",
+      [&options](const std::string &value) { return readMasks(value).moveTo(options.updateSpecs.masks); });
   line.addValue("--loss-scale", "dynamic:init=65536,growth=2,backoff=0.5,interval=2000|N",
                 "multiplies the loss before differentiation, so that float16 has numbers for small "
                 "gradients, and skips steps whose gradients are not finite; default: none",

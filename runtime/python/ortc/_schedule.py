@@ -13,6 +13,18 @@ from ortc._errors import ArgumentError
 _KINDS = ("constant", "linear", "cosine")
 
 
+def _sine_of_quarter(x: float) -> float:
+    """sin(pi / 2 x) for x in [0, 1], by its series."""
+    half = math.pi / 2
+    factors = [half]
+    for i in range(1, 12):
+        factors.append(-factors[-1] * (half * half) / (2 * i * (2 * i + 1)))
+    square, total = x * x, factors.pop()
+    for factor in reversed(factors):
+        total = total * square + factor
+    return total * x
+
+
 @dataclass(frozen=True)
 class Schedule:
     """A rise over `warmup` steps, then a fall towards `minimum`, which the step after the last of `total` would have."""
@@ -33,18 +45,20 @@ class Schedule:
 
     def rate(self, base: float, step: int, end: int) -> float:
         """At a step, counted from 0, of a fit that ends at step `end`."""
-        if step < self.warmup:
-            return base * (step + 1) / self.warmup
+        # Operation by operation as in host/rate.h, for the same bits.
+        top = self.warmup - 1 if self.warmup else 0
+        if step < top:
+            return base * ((step + 1) * (1 / self.warmup))
         if not self.is_falling:
             return base
         # The fall begins at the step that has the whole base.
-        top = self.warmup - 1 if self.warmup else 0
-        span = (self.total or end) - top
+        span = max((self.total or end) - top, 1)
         if step - top >= span:
-            return base if step == top else self.minimum
-        progress = (step - top) / span
-        share = 1 - progress if self.kind == "linear" else (1 + math.cos(math.pi * progress)) / 2
-        return self.minimum + (base - self.minimum) * share
+            return self.minimum
+        progress = (step - top) * (1 / span)
+        sine = _sine_of_quarter(progress)
+        left = 1 - progress if self.kind == "linear" else 1 - sine * sine
+        return base * left + self.minimum * (1 - left)
 
     def __str__(self) -> str:
         total = f",total={self.total}" if self.total else ""

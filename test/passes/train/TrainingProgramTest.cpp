@@ -9,6 +9,7 @@
 #include "passes/train/Losses.h"
 #include "passes/train/Optimizers.h"
 #include "passes/train/ProgramParts.h"
+#include "passes/train/ScheduledRate.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
@@ -196,9 +197,9 @@ Memory initialMemory(ModuleOp module) {
 }
 
 /// Runs `function`: arguments come from memory, `gradients` and `inputs`; updates go to memory, gradients to
-/// `gradients`. Returns the loss, if there is one.
+/// `gradients`, outputs, which are numbers, to `outputs`. Returns the loss, if there is one.
 double step(func::FuncOp function, Memory &memory, Memory &gradients, const Memory &inputs,
-            evaluator::Precision precision) {
+            evaluator::Precision precision, std::map<std::string, double> *outputs = nullptr) {
   SmallVector<HostTensor> arguments;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     if (Attribute tensor = function.getArgAttr(i, kTensor))
@@ -218,6 +219,8 @@ double step(func::FuncOp function, Memory &memory, Memory &gradients, const Memo
       gradients[symbolOf(gradient)] = value;
     else if (function.getResultAttr(i, kLoss))
       loss = value.getFloat(0);
+    else if (auto name = function.getResultAttrOfType<StringAttr>(i, kOutput); name && outputs)
+      (*outputs)[name.str()] = value.getFloat(0);
   }
   return loss;
 }
@@ -274,6 +277,140 @@ TEST_F(TrainingProgramTest, OptimizersAgreeWithTheirDefinitions) {
   for (const OptimizerDefinition *each : listOptimizers())
     EXPECT_TRUE(tested.count(each->name)) << each->name << " needs test/passes/train/optimizers/"
                                           << each->name << ".py, and make_torch_references.py";
+}
+
+/// The flags of a reference.
+UpdateSpecs specsOf(func::FuncOp reference) {
+  UpdateSpecs specs;
+  auto textOf = [&](StringRef flag) {
+    auto text = reference->getAttrOfType<StringAttr>(flag);
+    return text ? text.getValue() : StringRef();
+  };
+  if (StringRef text = textOf("test.ema"); !text.empty())
+    EXPECT_TRUE(parseEma(text).moveTo(specs.ema.emplace()).isOk());
+  if (StringRef text = textOf("test.swa"); !text.empty())
+    EXPECT_TRUE(parseSwa(text).moveTo(specs.swa.emplace()).isOk());
+  SmallVector<StringRef> regularizers;
+  textOf("test.regularize").split(regularizers, ';', -1, false);
+  for (StringRef text : regularizers)
+    EXPECT_TRUE(parseRegularize(text).moveTo(specs.regularizers.emplace_back()).isOk());
+  auto masks = std::make_shared<Masks>();
+  for (unsigned i = 0; i < reference.getNumArguments(); ++i)
+    if (auto values = reference.getArgAttrOfType<DenseIntElementsAttr>(i, "test.mask")) {
+      Mask &mask = (*masks)[reference.getArgAttrOfType<StringAttr>(i, "test.name").str()];
+      mask.shape = values.getType().getShape().vec();
+      for (const APInt &value : values.getValues<APInt>())
+        mask.keeps.push_back(value.getBoolValue());
+    }
+  if (!masks->empty())
+    specs.masks = masks;
+  specs.gradientNorm = specs.parameterNorm = true;
+  return specs;
+}
+
+TEST_F(TrainingProgramTest, UpdatesAgreeWithTheirDefinitions) {
+  modules.push_back(load("updates.mlir"));
+  ASSERT_TRUE(modules.back());
+  for (bool isTransposed : {false, true}) // as the program stores the weight
+    for (func::FuncOp reference : modules.back()->getOps<func::FuncOp>()) {
+      SCOPED_TRACE(reference.getName().str() + (isTransposed ? " transposed" : ""));
+      OwningOpRef<ModuleOp> program = ModuleOp::create(reference.getLoc());
+      OpBuilder builder = OpBuilder::atBlockEnd(program->getBody());
+      std::vector<bool> isSwapped;
+      for (unsigned i = 0; i < reference.getNumArguments(); ++i) {
+        auto name = reference.getArgAttrOfType<StringAttr>(i, "test.name");
+        auto value = reference.getArgAttrOfType<ElementsAttr>(i, "test.value");
+        isSwapped.push_back(isTransposed && value.getShapedType().getRank() == 2);
+        TensorOp::create(builder, reference.getLoc(), name, RoleAttr::get(&context, Role::parameter), name,
+                         TypeAttr::get(value.getShapedType()),
+                         isSwapped.back() ? builder.getDenseI64ArrayAttr({1, 0}) : DenseI64ArrayAttr(), value,
+                         FlatSymbolRefAttr(), StringAttr());
+      }
+      // Of a 3x2 tensor, or of one of steps of these, the element at a place of the layout of the file.
+      auto placeOf = [&](unsigned i, int64_t j) { return isSwapped[i] ? j % 2 * 3 + j / 2 : j; };
+      UpdateOptions options;
+      ASSERT_TRUE(parseOptimizer(reference->getAttrOfType<StringAttr>("test.optimizer").getValue())
+                      .moveTo(options.optimizer)
+                      .isOk());
+      options.specs = specsOf(reference);
+      ASSERT_TRUE(succeeded(buildUpdate(*program, options)));
+      auto update = program->lookupSymbol<func::FuncOp>("update");
+
+      Memory memory, gradients;
+      std::vector<std::string> names;
+      for (auto tensor : program->getOps<TensorOp>()) {
+        HostTensor &value = memory[tensor.getSymName().str()] = HostTensor(tensor.getStoredType());
+        if (tensor.getRole() == Role::scalar)
+          value = *HostTensor::fromAttribute(tensor.getInitialAttr());
+      }
+      for (unsigned i = 0; i < reference.getNumArguments(); ++i) {
+        names.push_back(reference.getArgAttrOfType<StringAttr>(i, "test.name").str());
+        auto mask = reference.getArgAttrOfType<DenseIntElementsAttr>(i, "test.mask");
+        HostTensor initial = attributeOf(reference, i, "test.value"), &stored = memory.at(names.back());
+        for (int64_t j = 0; j < initial.size();
+             ++j) // the program's own initial value is tested with the tool
+          stored.setFloat(placeOf(i, j),
+                          mask && mask.getValues<APInt>()[j].isZero() ? 0 : initial.getFloat(j));
+      }
+      std::map<std::string, double> outputs;
+      for (int64_t t = 0; t < reference->getAttrOfType<IntegerAttr>("test.steps").getInt(); ++t) {
+        for (unsigned i = 0; i < names.size(); ++i) {
+          HostTensor all = attributeOf(reference, i, "test.gradients");
+          HostTensor &one = gradients[names[i]] = HostTensor(memory.at(names[i]).getType());
+          for (int64_t j = 0; j < one.size(); ++j)
+            one.setFloat(placeOf(i, j), all.getFloat(t * one.size() + j));
+        }
+        step(update, memory, gradients, {}, evaluator::Precision::f64, &outputs);
+      }
+      for (unsigned i = 0; i < names.size(); ++i)
+        for (const auto &[attribute, suffix] :
+             {std::pair("test.expected", ""),
+              std::pair("test.average", options.specs.ema ? ".ema" : ".swa")}) {
+          if (!reference.getArgAttr(i, attribute))
+            continue;
+          HostTensor expected = attributeOf(reference, i, attribute), got(expected.getType());
+          for (int64_t j = 0; j < got.size(); ++j)
+            got.setFloat(j, memory.at(names[i] + suffix).getFloat(placeOf(i, j)));
+          EXPECT_LE(distance(got, expected), kTolerance) << names[i] << suffix;
+        }
+      for (const char *norm : {"grad_norm", "param_norm"})
+        EXPECT_NEAR(outputs.at(norm),
+                    reference->getAttrOfType<FloatAttr>((Twine("test.") + norm).str()).getValueAsDouble(),
+                    kTolerance)
+            << norm;
+    }
+}
+
+/// The same formulas, in numbers and as operations.
+TEST_F(TrainingProgramTest, SchedulesHaveTheBitsOfHosts) {
+  for (const char *text :
+       {"constant:warmup=7", "linear:warmup=49,total=300,min=0.001", "step:step_size=49,gamma=0.87",
+        "multistep:milestones=3/100/200", "exponential:warmup=5,gamma=0.99", "polynomial:total=250,power=1.7",
+        "cosine:warmup=13,total=290,min=1e-05", "cosine_restarts:period=49",
+        "cosine_restarts:period=3,mult=3,min=0.01", "one_cycle:total=260", "one_cycle:total=1",
+        "inverse_sqrt:warmup=9", "wsd:decay=91,total=281,anneal=sqrt"}) {
+    SCOPED_TRACE(text);
+    host::Schedule rates;
+    ASSERT_TRUE(host::Schedule::parse(text, rates).isOk());
+    func::FuncOp function =
+        func::FuncOp::create(UnknownLoc::get(&context), "f", FunctionType::get(&context, {}, {}));
+    auto type = RankedTensorType::get({}, Float64Type::get(&context)),
+         whole = RankedTensorType::get({}, IntegerType::get(&context, 64));
+    Block &block = function.getBody().emplaceBlock();
+    block.addArguments({type, whole}, {function.getLoc(), function.getLoc()});
+    nn::TensorBuilder builder(function.getLoc(), &context);
+    builder.setInsertionPointToEnd(&block);
+    func::ReturnOp::create(builder, schedule(builder, rates, block.getArgument(0), block.getArgument(1)));
+    HostTensor arguments[] = {HostTensor(type), HostTensor(whole)};
+    arguments[0].setFloat(0, 0.3);
+    for (int64_t step = 0; step < 310; ++step) {
+      arguments[1].setInt(0, step);
+      auto values = Evaluator().evaluate(block, arguments);
+      ASSERT_TRUE(succeeded(values));
+      EXPECT_EQ(values->front().getFloat(0), rates.getRate(0.3, step)) << step;
+    }
+    function.erase();
+  }
 }
 
 TEST_F(TrainingProgramTest, BiasCorrectionNeedsNoPower) {

@@ -1,0 +1,15 @@
+// Rates that a step computes from its number.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "dialects/nn/TensorBuilder.h"
+#include "host/schedule.h"
+
+namespace ortc::train {
+
+/// The rate of a schedule, f64, for its base `rate` and the number of updates before this one, i64. The bits are those
+/// of Schedule::getRate.
+mlir::Value schedule(nn::TensorBuilder &builder, const host::Schedule &schedule, mlir::Value rate,
+                     mlir::Value updates);
+
+} // namespace ortc::train
