@@ -31,7 +31,10 @@ TEST(CheckTest, PassesModelsThatAreRight) {
 }
 
 TEST(CheckTest, PassesLossesOfValues) {
-  for (const char *loss : {"kl_div", "kl_div:log_target=1", "smooth_l1:beta=0.5", "bce_with_logits"}) {
+  for (const char *loss :
+       {"kl_div", "kl_div:log_target=1", "smooth_l1:beta=0.5", "bce_with_logits", "huber:delta=0.5",
+        "poisson_nll:full=1", "focal", "focal:gamma=0.5,alpha=-1", "dice", "hinge", "hinge_embedding",
+        "soft_margin", "multilabel_soft_margin", "info_nce", "mse:reduction=sum", "l1:sample_weight=1"}) {
     Outcome outcome =
         runTool({"check", ZooEntry("mlp-digits").model(), "--shape", "batch=4", "--loss", loss});
     EXPECT_EQ(outcome.status, 0) << loss << "\n" << outcome.text << outcome.errors;

@@ -82,49 +82,78 @@ double distance(const HostTensor &got, const HostTensor &expected, double floor 
 /// Float64 against float64: only the order of operations differs.
 constexpr double kTolerance = 1e-12;
 
+/// Float32 against float64, as for the models of the zoo (docs/testing.md).
+constexpr double kLossTolerance32 = 2e-6, kGradientTolerance32 = 1e-5;
+
+/// The same numbers in another float type, rounded; integers as they are.
+HostTensor convert(const HostTensor &from, Type element) {
+  if (!from.isFloat())
+    return from;
+  HostTensor to(from.getType().clone(element));
+  for (int64_t i = 0; i < from.size(); ++i)
+    to.setFloat(i, evaluator::roundTo(element, from.getFloat(i)));
+  return to;
+}
+
+/// Builds the loss of a case in that float type, and compares it and its gradient.
+void compareLoss(func::FuncOp reference, const LossSpec &spec, Type element) {
+  const bool isDouble = element.isF64();
+  std::vector<HostTensor> inputs;
+  SmallVector<Type> types;
+  for (unsigned i = 0; i < reference.getNumArguments(); ++i) {
+    inputs.push_back(convert(attributeOf(reference, i, "test.value"), element));
+    types.push_back(inputs.back().getType());
+  }
+  MLIRContext *context = reference.getContext();
+  auto location = reference.getLoc();
+  func::FuncOp function = func::FuncOp::create(location, "loss", FunctionType::get(context, types, {}));
+  Block &block = *function.addEntryBlock();
+  nn::TensorBuilder builder(location, context);
+  builder.setInsertionPointToEnd(&block);
+  auto prediction = cast<RankedTensorType>(types.front());
+  auto labelType = inferLabelType(spec, prediction, location);
+  ASSERT_TRUE(succeeded(labelType));
+  EXPECT_EQ(Type(*labelType), types[1]);
+  auto listed = inferLossInputs(spec, prediction, location);
+  ASSERT_TRUE(succeeded(listed));
+  ASSERT_EQ(listed->size() + 2, types.size());
+  for (auto [i, input] : llvm::enumerate(*listed)) {
+    EXPECT_EQ(reference.getArgAttrOfType<StringAttr>(i + 2, "test.name").getValue(), input.name);
+    EXPECT_EQ(types[i + 2], Type(input.type));
+  }
+  SmallVector<Value> others(block.getArguments().drop_front(2));
+  auto loss = buildLossValue(builder, spec, block.getArgument(0), block.getArgument(1), others);
+  ASSERT_TRUE(succeeded(loss));
+  auto gradients =
+      autodiff::differentiate(builder, *loss, builder.constantLike(*loss, 1), block.getArgument(0));
+  ASSERT_TRUE(succeeded(gradients));
+  func::ReturnOp::create(builder, ValueRange{*loss, gradients->gradients.front()});
+
+  auto values = Evaluator(isDouble ? evaluator::Precision::f64 : evaluator::Precision::declared)
+                    .evaluate(block, inputs);
+  ASSERT_TRUE(succeeded(values));
+  double expected = reference->getAttrOfType<FloatAttr>("test.result").getValueAsDouble();
+  EXPECT_NEAR((*values)[0].getFloat(0), expected,
+              (isDouble ? kTolerance : kLossTolerance32) * std::max(1.0, std::fabs(expected)));
+  HostTensor gradient = attributeOf(reference, 0, "test.gradient");
+  EXPECT_LE(distance(convert((*values)[1], gradient.getType().getElementType()), gradient),
+            isDouble ? kTolerance : kGradientTolerance32);
+  function.erase();
+}
+
 TEST_F(TrainingProgramTest, LossesAgreeWithTheirDefinitions) {
   std::set<std::string> tested;
   for (func::FuncOp reference : loadCases("losses")) {
-    SCOPED_TRACE(reference.getName().str());
     LossSpec spec;
     std::string text = reference->getAttrOfType<StringAttr>("test.loss").str();
     if (size_t at = text.find('@'); at != std::string::npos) // a file
       text.replace(at, 1, ORTC_TEST_DATA "/passes/train/Inputs/factors/");
     Status status = parseLoss(text).moveTo(spec);
     ASSERT_TRUE(status.isOk()) << status.getMessage();
-    func::FuncOp function = func::FuncOp::create(reference.getLoc(), "loss", reference.getFunctionType());
-    Block &block = *function.addEntryBlock();
-    nn::TensorBuilder builder(reference.getLoc(), &context);
-    builder.setInsertionPointToEnd(&block);
-    auto labelType =
-        inferLabelType(spec, cast<RankedTensorType>(block.getArgument(0).getType()), reference.getLoc());
-    ASSERT_TRUE(succeeded(labelType));
-    EXPECT_EQ(Type(*labelType), block.getArgument(1).getType());
-    auto listed =
-        inferLossInputs(spec, cast<RankedTensorType>(block.getArgument(0).getType()), reference.getLoc());
-    ASSERT_TRUE(succeeded(listed));
-    ASSERT_EQ(listed->size() + 2, block.getNumArguments());
-    for (auto [i, input] : llvm::enumerate(*listed)) {
-      EXPECT_EQ(reference.getArgAttrOfType<StringAttr>(i + 2, "test.name").getValue(), input.name);
-      EXPECT_EQ(block.getArgument(i + 2).getType(), Type(input.type));
+    for (Type element : {Type(Float64Type::get(&context)), Type(Float32Type::get(&context))}) {
+      SCOPED_TRACE(reference.getName().str() + (element.isF64() ? " in float64" : " in float32"));
+      compareLoss(reference, spec, element);
     }
-    SmallVector<Value> others(block.getArguments().drop_front(2));
-    auto loss = buildLossValue(builder, spec, block.getArgument(0), block.getArgument(1), others);
-    ASSERT_TRUE(succeeded(loss));
-    auto gradients =
-        autodiff::differentiate(builder, *loss, builder.constantLike(*loss, 1), block.getArgument(0));
-    ASSERT_TRUE(succeeded(gradients));
-    func::ReturnOp::create(builder, ValueRange{*loss, gradients->gradients.front()});
-
-    std::vector<HostTensor> inputs;
-    for (unsigned i = 0; i < reference.getNumArguments(); ++i)
-      inputs.push_back(attributeOf(reference, i, "test.value"));
-    auto values = Evaluator(evaluator::Precision::f64).evaluate(block, inputs);
-    ASSERT_TRUE(succeeded(values));
-    double expected = reference->getAttrOfType<FloatAttr>("test.result").getValueAsDouble();
-    EXPECT_NEAR((*values)[0].getFloat(0), expected, kTolerance * std::max(1.0, std::fabs(expected)));
-    EXPECT_LE(distance((*values)[1], attributeOf(reference, 0, "test.gradient")), kTolerance);
-    function.erase();
     tested.insert(spec.name);
   }
   for (const LossDefinition *each : listLosses())

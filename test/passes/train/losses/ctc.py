@@ -21,7 +21,7 @@ def cases(draw):
         yield (f"ctc_blank_{blank}", f"ctc:blank={blank},labels=3,input_lengths=0,target_lengths=0", x, label,
                lambda x, y, blank=blank: loss(blank)(x, y, torch.full((4,), 7), torch.full((4,), 3)))
     certain = x.clone()
-    certain[0, 0], certain[:, 1] = torch.tensor([-700.0, 0.0, -700.0, -800.0, -700.0]), -300.0  # one class, and unlikely all over
+    certain[0, 0], certain[:, 1] = torch.tensor([-700.0, 0.0, -700.0, -800.0, -700.0]), -40.0  # one class, and unlikely all over
     inputs = {"input_lengths": lengths(7, 7, 7, 7), "target_lengths": lengths(3, 3, 3, 3)}
     yield "ctc_certain", "ctc:labels=3", certain, torch.tensor([[1, 2, 3], [2, 2, 1], [4, 1, 4], [3, 3, 3]]), loss(), inputs
     weight = {**inputs, "sample_weight": torch.tensor([1.0, 0.5, 0.0, 2.0], dtype=torch.float64)}
