@@ -39,7 +39,7 @@ private:
   Status resume();
   Status planRates();
   Status loop();
-  const Entry *findAccumulate(const Entry &beside) const;
+  const Entry *findBeside(uint32_t role, const Entry &beside) const;
   Status trainStep(const Order *order);
   Status describeStep(const Entry &taken, MetricsFile::Fields &fields);
   bool isEvaluationDue() const;
@@ -69,6 +69,8 @@ private:
   std::optional<Buckets> buckets; // choose the entry of every step; the two above are of the largest binding
   Batches data, evalData;
   MetricSet evalMetrics;
+  Watch watch;
+  int64_t watchEvery = kWatchEvery;
   Position position;
   Follower follower;
   Schedule schedule;                      // the position's, with its end
@@ -175,7 +177,7 @@ Status Trainer::open() {
   ORTC_TRY(data.setShare(options.rank, options.world));
   if (buckets)
     ORTC_TRY(buckets->readLengths(*source, options.buckets, data));
-  accumulateEntry = findAccumulate(*entry);
+  accumulateEntry = findBeside(ORTC_ENTRY_ACCUMULATE, *entry);
   if (!options.evalData.empty()) {
     ORTC_TRY(artifact.findEntry(ORTC_ENTRY_EVAL, buckets ? entry->bindingName : options.binding, evalEntry));
     for (const std::string &metric : options.evalMetrics)
@@ -197,6 +199,11 @@ Status Trainer::open() {
     settings.trace = Profiler::trace;
     settings.traceContext = &profiler;
   }
+  watch = options.watch;
+  if (options.watchEvery)
+    watchEvery = options.watchEvery;
+  if (!watch.isEmpty())
+    ORTC_TRY(watch.open(artifact.getProgram()));
   ORTC_TRY(Session::create(artifact, settings, session));
   for (const std::string &note : notes)
     reporter.note(note);
@@ -205,9 +212,9 @@ Status Trainer::open() {
   return Status();
 }
 
-const Entry *Trainer::findAccumulate(const Entry &beside) const {
+const Entry *Trainer::findBeside(uint32_t role, const Entry &beside) const {
   for (const Entry &candidate : artifact.getEntries())
-    if (candidate.role == ORTC_ENTRY_ACCUMULATE && candidate.binding == beside.binding)
+    if (candidate.role == role && candidate.binding == beside.binding)
       return &candidate;
   return nullptr;
 }
@@ -392,8 +399,15 @@ Status Trainer::trainStep(const Order *order) {
   auto fed = Clock::now();
   if (options.profile)
     profiler.beginStep();
-  const Entry &taken = updates ? chosen : *findAccumulate(chosen);
-  if (Status status = session.step(taken, lastLoss, &told); !status.isOk())
+  bool isWatched = !watch.isEmpty() && (position.step + 1) % watchEvery == 0;
+  const Entry *gradients = isWatched && !accumulateEntry ? findBeside(ORTC_ENTRY_GRADIENTS, chosen) : nullptr;
+  const Entry *update = gradients ? findBeside(ORTC_ENTRY_UPDATE, chosen) : nullptr;
+  const Entry &taken = update    ? *update
+                       : updates ? chosen
+                                 : *findBeside(ORTC_ENTRY_ACCUMULATE, chosen);
+  Status status = update ? watch.step(session, *gradients, *update, options.stopOnNan, lastLoss, &told)
+                         : session.step(taken, lastLoss, &told);
+  if (!status.isOk())
     return explain(status, told,
                    describeIndex(status.getMessage(), session, chosen, data, position.slice, order));
   auto end = Clock::now();
@@ -410,6 +424,11 @@ Status Trainer::trainStep(const Order *order) {
   MetricsFile::Fields fields;
   ORTC_TRY(describeStep(taken, fields));
   ORTC_TRY(metrics.writeStep(position.step, epoch, lastLoss, rate, milliseconds, fields));
+  if (isWatched) {
+    MetricsFile::Fields seen = {{"step", std::to_string(position.step)}};
+    ORTC_TRY(watch.describe(session, seen));
+    ORTC_TRY(metrics.writeEvent("watch", seen));
+  }
   if (std::isfinite(lastLoss)) {
     finiteStep = position.step;
     finiteLoss = lastLoss;
@@ -547,7 +566,7 @@ Status Trainer::resumeFollower(const Metadata &metadata) {
     reporter.note(options.load +
                   ": the training has ended early there; a larger --patience, or none, goes on");
   const std::string &goal = follower.getGoal().metric;
-  if (follower.isActive() && goal != "loss" && !(goal == "accuracy" && artifact.getLoss().hasClasses))
+  if (follower.isActive() && goal != "loss")
     ORTC_TRY(evalMetrics.add(goal));
   return checkMetrics(artifact, *evalEntry, evalMetrics);
 }

@@ -9,9 +9,13 @@
 
 #include "host/follower.h"
 #include "host/schedule.h"
+#include "host/watch.h"
 #include "support/Status.h"
 
 namespace ortc::host {
+
+/// Steps between two looks at watched tensors: they take as long as a copy of all of them.
+constexpr int64_t kWatchEvery = 100;
 
 /// Flags of `ortc run`.
 struct TrainOptions {
@@ -25,6 +29,8 @@ struct TrainOptions {
   std::optional<double> lr;
   std::optional<Schedule> schedule;
   std::vector<std::string> evalMetrics; ///< as --metric has them
+  Watch watch;                          ///< tensors to see in the metrics
+  int64_t watchEvery = 0;               ///< steps; 0: kWatchEvery
   std::string metrics, save, load;
   int64_t saveEvery = 0; ///< steps; 0: at the end only
   int64_t keep = 0;      ///< checkpoints of saveEvery that stay; 0: the newest, without a name of its own

@@ -128,6 +128,11 @@ TEST_F(OrtcToolTest, RefusesBadCommandLinesWithStatus2) {
                                                        "or METRIC:min, such as accuracy:max or loss:min\n"},
       {"eval a --data b --metric topk:k=0", "ortc: error: --metric: metric 'topk:k=0': k is '0', but it must "
                                             "be a whole number from 1 to 2147483647\n"},
+      {"run a --data b --watch '.*'",
+       "ortc: error: --watch writes into --metrics FILE.jsonl, which is not given\n"},
+      {"run a --data b --watch '('",
+       "ortc: error: --watch: '(' is not a regular expression (ECMAScript); a plain dot is '\\.'\n"},
+      {"report a", "ortc: error: --output is required\n"},
       {"eval a --data b --threads 0",
        "ortc: error: --threads: '0' must be a whole number of at least 1 and at most 256\n"}};
   for (auto [arguments, message] : cases) {
@@ -159,7 +164,7 @@ static std::set<std::string> findFlags(const std::string &text, const std::strin
 
 TEST_F(OrtcToolTest, EveryFlagIsDocumentedAndNoOther) {
   std::string guide = readFile(ORTC_DOCS "/command-line.md");
-  for (const char *command : {"train", "plan", "run", "eval", "predict", "gradients", "export",
+  for (const char *command : {"train", "plan", "run", "report", "eval", "predict", "gradients", "export",
                               "check", "ops", "inspect", "sign", "verify"}) {
     size_t begin = guide.find(std::string("\n## ortc ") + command + "\n");
     ASSERT_NE(begin, std::string::npos) << command;

@@ -36,6 +36,7 @@ void addPlanCommand(CLI::App &app, Action &action);
 void addCheckCommand(CLI::App &app, Action &action);
 void addOpsCommand(CLI::App &app, Action &action);
 void addRunCommand(CLI::App &app, Action &action);
+void addReportCommand(CLI::App &app, Action &action);
 void addEvalCommand(CLI::App &app, Action &action);
 void addPredictCommand(CLI::App &app, Action &action);
 void addGradientsCommand(CLI::App &app, Action &action);

@@ -75,6 +75,12 @@ void addRunCommand(CLI::App &app, Action &action) {
   line.addWhole("--patience", "ends after N evaluations in a row that are not the best",
                 options->follow.patience, 1, INT64_MAX);
   line.addText("--save-best", "FILE.safetensors", "checkpoint of the best evaluation", options->saveBest);
+  line.addValue("--watch", "REGEX",
+                "smallest, largest and mean value of these tensors, of their gradients, too, in --metrics",
+                [options](const std::string &text) { return host::Watch::parse(text, options->watch); });
+  line.addWhole("--watch-every",
+                "steps between two looks at them; default: " + std::to_string(host::kWatchEvery),
+                options->watchEvery, 1, INT64_MAX);
   line.addText("--save", "FILE.safetensors", "checkpoint at the end, and when interrupted", options->save);
   line.addWhole("--save-every", "also saves after every N steps", options->saveEvery, 1, INT64_MAX);
   line.addWhole("--keep", "the last N of them stay, under names with their step", options->keep, 1,
@@ -117,6 +123,10 @@ void addRunCommand(CLI::App &app, Action &action) {
         if (isGiven)
           return reportError(std::string(flag) + " needs evaluations; give --eval-data FILE", 2);
     }
+    if (!options->watch.isEmpty() && options->metrics.empty())
+      return reportError("--watch writes into --metrics FILE.jsonl, which is not given", 2);
+    if (options->watchEvery && options->watch.isEmpty())
+      return reportError("--watch-every needs --watch REGEX", 2);
     if (options->keep && !options->saveEvery)
       return reportError("--keep is for the checkpoints of --save-every N, which is not given", 2);
     if (options->saveEvery && options->save.empty())

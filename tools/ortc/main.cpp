@@ -75,6 +75,7 @@ static int run(int argc, char **argv) {
     command->parse_complete_callback(tool::endOnFailedAllocation);
 #endif
   tool::addRunCommand(app, action);
+  tool::addReportCommand(app, action);
   tool::addEvalCommand(app, action);
   tool::addPredictCommand(app, action);
   tool::addGradientsCommand(app, action);
