@@ -18,13 +18,10 @@ const OutputSpec *findOutput(const Entry &entry, const std::string &name) {
   return nullptr;
 }
 
-/// The entry of the same binding that gives what feeds the loss: `entry` itself, or predict; or nullptr.
-const Entry *findOutputEntry(const Artifact &artifact, const Entry &entry) {
-  const std::string &name = artifact.getLoss().output;
-  if (findOutput(entry, name))
-    return &entry;
+/// Of the same binding, or nullptr.
+const Entry *findPredict(const Artifact &artifact, const Entry &entry) {
   const Entry *predict = artifact.findEntryBeside(ORTC_ENTRY_PREDICT, entry);
-  return predict && predict->binding == entry.binding && findOutput(*predict, name) ? predict : nullptr;
+  return predict && predict->binding == entry.binding ? predict : nullptr;
 }
 
 /// One slice of an evaluation: what the step needs and what becomes of it.
@@ -32,8 +29,13 @@ class SliceEvaluator {
 public:
   SliceEvaluator(Session &session, const Artifact &artifact, const Entry &entry, MetricSet &metrics,
                  Evaluation &result)
-      : session(session), loss(artifact.getLoss()), entry(entry),
-        outputEntry(findOutputEntry(artifact, entry)), metrics(metrics), result(result) {}
+      : session(session), loss(artifact.getLoss()), entry(entry), predict(findPredict(artifact, entry)),
+        metrics(metrics), result(result) {
+    hasOutput = findOutput(entry, loss.output) || (predict && findOutput(*predict, loss.output));
+    for (const std::string &name : metrics.getOutputs())
+      isElsewhere |= !findOutput(entry, name);
+    isElsewhere |= loss.hasClasses && hasOutput && !findOutput(entry, loss.output);
+  }
 
   Status run(const Batches &batches, int64_t slice) {
     ORTC_TRY(session.feed(entry, batches, slice, nullptr));
@@ -58,17 +60,15 @@ public:
     if (hasLabel && (canIgnoreLabels(loss, label) || weights.type != DataType::None))
       weight = countLabels(loss, label, weights,
                            label.shape.empty() || !batches.isBatch() ? getLeading(label) : rows);
-    if (outputEntry && hasLabel && (loss.hasClasses || !metrics.isEmpty())) {
-      if (outputEntry != &entry) {
-        double none = 0;
-        ORTC_TRY(session.step(*outputEntry, none));
-      }
-      TensorView output = session.view(*outputEntry, loss.output);
-      int64_t real = batches.isBatch() ? rows : getLeading(output);
-      result.hasAccuracy |=
-          addAccuracy(loss, output, label, real, result.right, result.counted, result.notNumbers);
-      ORTC_TRY(metrics.addSlice(output, label, real));
+    if (double none = 0; isElsewhere)
+      ORTC_TRY(session.step(*predict, none));
+    if (hasOutput && hasLabel && loss.hasClasses) {
+      TensorView output = view(loss.output);
+      result.hasAccuracy |= addAccuracy(loss, output, label, batches.isBatch() ? rows : getLeading(output),
+                                        result.right, result.counted, result.notNumbers);
     }
+    ORTC_TRY(
+        metrics.addSlice([this](const std::string &name) { return view(name); }, rows, batches.getBatch()));
     if (isShort && !masks) {
       const int64_t batch = batches.getBatch();
       if (averagesOverRows(batch)) {
@@ -93,6 +93,11 @@ public:
   }
 
 private:
+  /// An input, or an output of either entry.
+  TensorView view(const std::string &name) {
+    TensorView found = session.view(entry, name);
+    return found.type == DataType::None && predict ? session.view(*predict, name) : found;
+  }
   /// Whether the loss is a mean over the rows of the label, by what a loss is. What a graph computes may be anything.
   bool averagesOverRows(int64_t batch) const {
     return label.type != DataType::None && getLeading(label) == batch && !label.shape.empty() &&
@@ -144,10 +149,12 @@ private:
   Session &session;
   const LossInfo &loss;
   const Entry &entry;
-  const Entry *outputEntry; ///< of the same binding, or nullptr
+  const Entry *predict; ///< of the same binding, or nullptr
   MetricSet &metrics;
   Evaluation &result;
   TensorView label, weights;
+  bool hasOutput = false;   ///< what feeds the loss is an output
+  bool isElsewhere = false; ///< outputs are needed that predict alone gives
 };
 
 } // namespace
@@ -178,16 +185,14 @@ double Evaluation::find(const std::string &metric) const {
 }
 
 Status checkMetrics(const Artifact &artifact, const Entry &entry, MetricSet &metrics) {
-  const LossInfo &loss = artifact.getLoss();
-  TensorShape output, label;
-  if (const Entry *from = findOutputEntry(artifact, entry)) {
-    const OutputSpec *found = findOutput(*from, loss.output);
-    output = {found->type, found->shape};
-  }
+  std::vector<TensorShape> outputs, inputs;
+  for (const Entry *from : {&entry, findPredict(artifact, entry)})
+    for (size_t i = 0; from && i < from->outputs.size(); ++i)
+      if (const OutputSpec &output = from->outputs[i]; from == &entry || !findOutput(entry, output.name))
+        outputs.push_back({output.name, output.type, output.shape});
   for (const InputSpec &input : entry.inputs)
-    if (input.name == "label")
-      label = {input.type, input.shape};
-  return metrics.begin(loss, output, label);
+    inputs.push_back({input.name, input.type, input.shape});
+  return metrics.begin(artifact.getLoss(), outputs, inputs);
 }
 
 Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches,

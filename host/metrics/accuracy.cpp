@@ -51,7 +51,7 @@ Status parseAccuracy(const Spec &spec, const std::string &what, MakeMetric &make
     metric = std::make_unique<TopK>(1, facts.classes);
     return Status();
   };
-  return checkKeys(spec, what, {});
+  return checkMetricKeys(spec, what, {});
 }
 
 Status parseTokenAccuracy(const Spec &spec, const std::string &what, MakeMetric &make) {
@@ -63,12 +63,12 @@ Status parseTokenAccuracy(const Spec &spec, const std::string &what, MakeMetric 
     metric = std::make_unique<TopK>(1, facts.classes);
     return Status();
   };
-  return checkKeys(spec, what, {});
+  return checkMetricKeys(spec, what, {});
 }
 
 Status parseTopK(const Spec &spec, const std::string &what, MakeMetric &make) {
   int64_t most = 5;
-  ORTC_TRY(checkKeys(spec, what, {"k"}));
+  ORTC_TRY(checkMetricKeys(spec, what, {"k"}));
   ORTC_TRY(readWhole(spec, what, "k", 1, INT32_MAX, most));
   make = [most, what](const MetricFacts &facts, std::unique_ptr<Metric> &metric) {
     if (most > facts.classes)

@@ -59,7 +59,7 @@ Status parseAuc(const Spec &spec, const std::string &what, MakeMetric &make) {
     metric = std::make_unique<Auc>(what);
     return Status();
   };
-  return checkKeys(spec, what, {});
+  return checkMetricKeys(spec, what, {});
 }
 
 } // namespace ortc::host

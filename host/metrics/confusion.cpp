@@ -75,7 +75,7 @@ public:
 } // namespace
 
 Status parseF1(const Spec &spec, const std::string &what, MakeMetric &make) {
-  ORTC_TRY(checkKeys(spec, what, {"average"}));
+  ORTC_TRY(checkMetricKeys(spec, what, {"average"}));
   auto given = spec.values.find("average");
   std::string average = given == spec.values.end() ? "" : given->second;
   if (!average.empty() && average != "binary" && average != "macro" && average != "micro")
@@ -99,7 +99,7 @@ Status parseIou(const Spec &spec, const std::string &what, MakeMetric &make) {
     metric = std::make_unique<Iou>(facts.classes);
     return Status();
   };
-  return checkKeys(spec, what, {});
+  return checkMetricKeys(spec, what, {});
 }
 
 } // namespace ortc::host

@@ -31,10 +31,9 @@ enum class LabelKind {
 /// What a metric knows before the first prediction.
 struct MetricFacts {
   LabelKind labels = LabelKind::Indices;
-  int64_t classes = 0;      ///< of all but values
-  int64_t columns = 1;      ///< values of a row
-  bool isSequence = false;  ///< a sample has several labels
-  bool isLogarithm = false; ///< scores are logarithms of probabilities already, not logits
+  int64_t classes = 0;     ///< of all but values
+  int64_t columns = 1;     ///< values of a row
+  bool isSequence = false; ///< a sample has several labels
 };
 
 /// A sum in the making.
@@ -61,6 +60,9 @@ struct MetricKind {
 
 /// All there are; the order is that of messages.
 const std::vector<MetricKind> &listMetrics();
+
+/// checkKeys() for a metric's own keys; its message also has those that all metrics take, which are no more in `spec`.
+Status checkMetricKeys(const Spec &spec, const std::string &what, std::vector<std::string> keys);
 
 /// The class with the largest score, ties to the lower one; -1 where a score is NaN.
 int64_t findLargest(const double *scores, int64_t classes);

@@ -47,6 +47,36 @@ bool MetricSet::has(const std::string &spec) const {
   return std::any_of(wanted.begin(), wanted.end(), [&](const Wanted &one) { return one.spec == spec; });
 }
 
+Status checkMetricKeys(const Spec &spec, const std::string &what, std::vector<std::string> keys) {
+  for (const char *key : {"output", "label", "axis", "ignore"})
+    keys.push_back(key);
+  return checkKeys(spec, what, keys);
+}
+
+/// Takes the keys out of the spec that all metrics have.
+static Status readComparison(const std::string &what, Spec &spec, Comparison &comparison) {
+  auto take = [&spec](const char *key) {
+    auto found = spec.values.extract(key);
+    return found.empty() ? std::string() : found.mapped();
+  };
+  auto readInteger = [&](const char *key, std::optional<int64_t> &value) {
+    if (!spec.values.count(key))
+      return Status();
+    ORTC_TRY(readWhole(spec, what, key, INT32_MIN, INT32_MAX, value.emplace(0)));
+    spec.values.erase(key);
+    return Status();
+  };
+  comparison.output = take("output");
+  comparison.label = take("label");
+  ORTC_TRY(readInteger("axis", comparison.axis));
+  ORTC_TRY(readInteger("ignore", comparison.ignore));
+  if (comparison.output.empty() != comparison.label.empty() ||
+      (comparison.output.empty() && (comparison.axis || comparison.ignore)))
+    return Status::refusal(what +
+                           ": output=NAME and label=INPUT belong together, and axis and ignore to them");
+  return Status();
+}
+
 Status MetricSet::add(const std::string &text) {
   if (has(text))
     return Status();
@@ -63,76 +93,164 @@ Status MetricSet::add(const std::string &text) {
     return Status::refusal(what + ": there is no metric '" + spec.name + "'; " +
                            describeNames(spec.name, names));
   }
-  Wanted one{text, &*kind, nullptr};
+  Wanted one{text, &*kind, nullptr, {}, nullptr};
+  ORTC_TRY(readComparison(what, spec, one.asked));
   ORTC_TRY(kind->parse(spec, what, one.make));
   wanted.push_back(std::move(one));
   return Status();
 }
 
-/// What the labels are, by the loss and by their type.
-Status MetricSet::describe(const TensorShape &output, const TensorShape &label) {
-  const std::string what = "metric '" + wanted[0].spec + "'";
+/// By the loss: what its label is.
+static Status describeLoss(const std::string &what, const LossInfo &loss, const TensorShape &output,
+                           const TensorShape &label, Comparison &comparison) {
+  const char *const instead = "; output=NAME,label=INPUT say what to compare";
   if (loss.isInGraph)
-    return Status::refusal(what +
-                           ": the graph computes its loss, so no label is known to compare an output with; "
-                           "compile with --loss NAME instead of --loss output:NAME");
+    return Status::refusal(what + ": the graph computes its loss, so no label is known" + instead);
   if (output.type == DataType::None)
     return Status::refusal(what + ": the artifact does not give the output '" + loss.output +
                            "', which feeds its loss; compile with --loss-input of a graph output");
-  facts = MetricFacts();
-  Shape shape = output.shape;
+  comparison.output = output.name;
+  comparison.label = label.name;
+  MetricFacts &facts = comparison.facts;
   if (loss.hasClasses) {
-    auto axis = size_t(loss.axis);
     facts.labels = isFloat(label.type) ? LabelKind::Probabilities : LabelKind::Indices;
-    facts.classes = axis < shape.size() ? shape[axis] : 0;
-    facts.isLogarithm = loss.kind == "nll";
-    facts.isSequence = label.shape.size() > 1;
-    if (facts.labels == LabelKind::Indices && axis < shape.size())
-      shape.erase(shape.begin() + loss.axis);
+    comparison.axis = loss.axis;
+    if (loss.hasIgnored)
+      comparison.ignore = loss.ignoreIndex;
   } else if (loss.kind == "bce_with_logits") {
     facts.labels = LabelKind::Decisions;
-    facts.classes = 2;
   } else if (loss.kind == "mse" || loss.kind == "l1" || loss.kind == "smooth_l1" || loss.kind == "huber") {
     facts.labels = LabelKind::Values;
+  } else {
+    return Status::refusal(what + " does not fit the loss '" + loss.kind + "'" + instead);
+  }
+  return Status();
+}
+
+/// By the types: integers are classes along the axis that the label has not, or decisions; other labels are values for
+/// metrics of these, else probabilities, of classes where an axis is given.
+static Status describeTensors(const std::string &what, const MetricKind &kind, const TensorShape &output,
+                              const TensorShape &label, Comparison &comparison) {
+  MetricFacts &facts = comparison.facts;
+  auto rank = int64_t(output.shape.size());
+  if (comparison.axis && *comparison.axis < 0)
+    *comparison.axis += rank;
+  if (comparison.axis && (*comparison.axis < 0 || *comparison.axis >= rank))
+    return Status::refusal(what + ": the output '" + output.name + "' has shape " +
+                           formatShape(output.shape) + ", and no such axis");
+  if (isFloat(label.type) || label.shape == output.shape) {
+    facts.labels = comparison.axis                  ? LabelKind::Probabilities
+                   : takes(kind, LabelKind::Values) ? LabelKind::Values
+                                                    : LabelKind::Decisions;
+    return Status();
+  }
+  facts.labels = LabelKind::Indices;
+  for (int64_t axis = 0, found = 0; !comparison.axis || found; ++axis) {
+    if (axis == rank)
+      return Status();
+    Shape shape = output.shape;
+    shape.erase(shape.begin() + axis);
+    if (shape != label.shape)
+      continue;
+    if (found++)
+      return Status::refusal(what + ": several axes of the output '" + output.name + "' of shape " +
+                             formatShape(output.shape) + " may be that of the classes; axis=N says which");
+    comparison.axis = axis;
+  }
+  return Status();
+}
+
+/// The facts that shapes give; refuses shapes that cannot be compared.
+static Status measure(const std::string &what, const TensorShape &output, const TensorShape &label,
+                      Comparison &comparison) {
+  MetricFacts &facts = comparison.facts;
+  Shape shape = output.shape;
+  bool isWrong = !isFloat(output.type);
+  if (facts.labels == LabelKind::Decisions) {
+    facts.classes = 2;
+  } else if (facts.labels == LabelKind::Values) {
     for (size_t i = 1; i < shape.size(); ++i)
       facts.columns *= shape[i];
+  } else if (auto axis = size_t(comparison.axis.value_or(INT64_MAX)); axis < shape.size()) {
+    facts.classes = shape[axis];
+    facts.isSequence = label.shape.size() > 1;
+    if (facts.labels == LabelKind::Indices)
+      shape.erase(shape.begin() + int64_t(axis));
   } else {
-    return Status::refusal(what + " does not fit the loss '" + loss.kind + "'; no metric does");
+    isWrong = true;
   }
-  if (!isFloat(output.type) || label.shape != shape || (loss.hasClasses && facts.classes == 0))
-    return Status::refusal(what + ": the output '" + loss.output + "' has shape " +
+  if (isWrong || label.shape != shape)
+    return Status::refusal(what + ": the output '" + output.name + "' has shape " +
                            formatShape(output.shape) + ", and its label " + formatShape(label.shape) +
                            ", which cannot be compared");
   return Status();
 }
 
-Status MetricSet::begin(const LossInfo &ofLoss, const TensorShape &output, const TensorShape &label) {
-  metrics.clear();
-  loss = ofLoss;
-  if (wanted.empty())
-    return Status();
-  ORTC_TRY(describe(output, label));
-  for (const Wanted &one : wanted) {
-    if (!takes(*one.kind, facts.labels)) {
-      std::vector<std::string> own, fitting;
-      for (LabelKind labels : one.kind->labels)
-        own.push_back(getLabelText(labels));
-      for (const MetricKind &other : listMetrics())
-        if (takes(other, facts.labels))
-          fitting.push_back(other.name);
-      return Status::refusal("metric '" + one.spec + "' needs labels that are " + joinWords(own, "or") +
-                             ", and those of the loss '" + loss.kind + "' are " + getLabelText(facts.labels) +
-                             "; it fits " + joinWords(fitting));
-    }
-    ORTC_TRY(one.make(facts, metrics.emplace_back()));
+static Status findTensor(const std::string &what, const std::string &kind,
+                         const std::vector<TensorShape> &all, const std::string &name, TensorShape &found) {
+  std::vector<std::string> names;
+  for (const TensorShape &one : all) {
+    names.push_back(one.name);
+    if (one.name == name)
+      found = one;
   }
-  scores.resize(size_t(std::max<int64_t>(facts.classes, 1)));
+  return found.type != DataType::None ? Status()
+                                      : Status::refusal(what + ": evaluation has no " + kind + " '" + name +
+                                                        "'; " + describeNames(name, names));
+}
+
+static TensorShape findOrNone(const std::vector<TensorShape> &all, const std::string &name) {
+  for (const TensorShape &one : all)
+    if (one.name == name)
+      return one;
+  return {};
+}
+
+Status MetricSet::begin(const LossInfo &loss, const std::vector<TensorShape> &outputs,
+                        const std::vector<TensorShape> &inputs) {
+  groups.clear();
+  for (Wanted &one : wanted) {
+    const std::string what = "metric '" + one.spec + "'";
+    Comparison comparison = one.asked;
+    TensorShape output, label;
+    bool isNamed = !comparison.output.empty();
+    if (isNamed) {
+      ORTC_TRY(findTensor(what, "output", outputs, comparison.output, output));
+      ORTC_TRY(findTensor(what, "input", inputs, comparison.label, label));
+      ORTC_TRY(describeTensors(what, *one.kind, output, label, comparison));
+    } else {
+      output = findOrNone(outputs, loss.output);
+      label = findOrNone(inputs, "label");
+      ORTC_TRY(describeLoss(what, loss, output, label, comparison));
+    }
+    ORTC_TRY(measure(what, output, label, comparison));
+    LabelKind labels = comparison.facts.labels;
+    if (!takes(*one.kind, labels)) {
+      std::vector<std::string> own, fitting;
+      for (LabelKind other : one.kind->labels)
+        own.push_back(getLabelText(other));
+      for (const MetricKind &other : listMetrics())
+        if (takes(other, labels))
+          fitting.push_back(other.name);
+      return Status::refusal(what + " needs labels that are " + joinWords(own, "or") + ", and those of " +
+                             (isNamed ? "'" + comparison.label + "'" : "the loss '" + loss.kind + "'") +
+                             " are " + getLabelText(labels) + "; it fits " + joinWords(fitting));
+    }
+    ORTC_TRY(one.make(comparison.facts, one.metric));
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const Group &other) { return other.comparison.isSame(comparison); });
+    if (group == groups.end())
+      group = groups.insert(group, Group{comparison, {}});
+    group->metrics.push_back(one.metric.get());
+  }
   return Status();
 }
 
-void MetricSet::pass(const Prediction &prediction) {
-  for (const std::unique_ptr<Metric> &metric : metrics)
-    metric->add(prediction);
+std::vector<std::string> MetricSet::getOutputs() const {
+  std::vector<std::string> names;
+  for (const Group &group : groups)
+    names.push_back(group.comparison.output);
+  return names;
 }
 
 static int64_t countFrom(const Shape &shape, size_t from) {
@@ -143,76 +261,86 @@ static int64_t countFrom(const Shape &shape, size_t from) {
 }
 
 /// Classes along an axis, or two of which a logit has the second one's score.
-void MetricSet::addChoices(const TensorView &output, const TensorView &label, int64_t rows) {
-  bool isDecision = facts.labels == LabelKind::Decisions, isIndex = facts.labels == LabelKind::Indices;
+void MetricSet::addChoices(Group &group, const TensorView &output, const TensorView &label, int64_t rows) {
+  const Comparison &comparison = group.comparison;
+  LabelKind labels = comparison.facts.labels;
+  bool isDecision = labels == LabelKind::Decisions, isIndex = labels == LabelKind::Indices;
   // Everything in front of the axis is `outer`, all behind it `inner`; a decision has an axis of its own at the end.
   Shape shape = output.shape;
-  auto axis = isDecision ? shape.size() : size_t(loss.axis);
+  auto axis = isDecision ? shape.size() : size_t(*comparison.axis);
   if (!shape.empty() && axis > 0) // with classes in front there are no rows
     shape[0] = rows;
   int64_t inner = isDecision ? 1 : countFrom(shape, axis + 1);
   int64_t outer = countFrom(Shape(shape.begin(), shape.begin() + int64_t(axis)), 0);
   size_t element = getElementBytes(output.type), labelElement = getElementBytes(label.type);
-  int64_t classes = isDecision ? 1 : facts.classes;
-  std::vector<double> probabilities(scores.size());
+  int64_t classes = isDecision ? 1 : comparison.facts.classes;
+  std::vector<double> scores(size_t(comparison.facts.classes)), probabilities(scores.size());
+  Prediction prediction;
+  prediction.scores = scores.data();
   for (int64_t place = 0; place < outer * inner; ++place) {
     int64_t base = place / inner * classes * inner + place % inner;
-    Prediction prediction;
-    prediction.scores = scores.data();
     auto read = [&](const TensorView &view, size_t bytes, int64_t c) {
       return loadAsDouble(view.type, view.data + size_t(base + c * inner) * bytes);
     };
     if (isIndex) {
       prediction.wanted = loadAsInteger(label.type, label.data + size_t(place) * labelElement);
-      if ((loss.hasIgnored && prediction.wanted == loss.ignoreIndex) || prediction.wanted < 0 ||
-          prediction.wanted >= classes) // the step has refused all but the ignored ones
+      if (prediction.wanted == comparison.ignore || prediction.wanted < 0 || prediction.wanted >= classes)
         continue;
     }
     if (isDecision) {
       scores[1] = read(output, element, 0);
-      prediction.wanted = read(label, labelElement, 0) >= 0.5;
+      prediction.wanted = isFloat(label.type)
+                              ? read(label, labelElement, 0) >= 0.5
+                              : loadAsInteger(label.type, label.data + size_t(base) * labelElement) > 0;
     } else {
       for (int64_t c = 0; c < classes; ++c)
         scores[size_t(c)] = read(output, element, c);
     }
-    if (facts.labels == LabelKind::Probabilities) {
+    if (labels == LabelKind::Probabilities) {
       for (int64_t c = 0; c < classes; ++c)
         probabilities[size_t(c)] = read(label, labelElement, c);
       prediction.wanted = std::max<int64_t>(findLargest(probabilities.data(), classes), 0);
     }
-    pass(prediction);
+    group.add(prediction);
   }
 }
 
-void MetricSet::addValues(const TensorView &output, const TensorView &label, int64_t rows) {
+void MetricSet::addValues(Group &group, const TensorView &output, const TensorView &label, int64_t rows) {
   size_t element = getElementBytes(output.type), labelElement = getElementBytes(label.type);
-  int64_t count = facts.columns * (output.shape.empty() ? 1 : rows);
+  int64_t columns = group.comparison.facts.columns, count = columns * (output.shape.empty() ? 1 : rows);
+  bool isWhole = !isFloat(label.type);
   for (int64_t i = 0; i < count; ++i) {
-    scores[0] = loadAsDouble(output.type, output.data + size_t(i) * element);
+    double score = loadAsDouble(output.type, output.data + size_t(i) * element);
+    const uint8_t *at = label.data + size_t(i) * labelElement;
     Prediction prediction;
-    prediction.scores = scores.data();
-    prediction.value = loadAsDouble(label.type, label.data + size_t(i) * labelElement);
-    prediction.column = i % facts.columns;
-    pass(prediction);
+    prediction.scores = &score;
+    prediction.value = isWhole ? double(loadAsInteger(label.type, at)) : loadAsDouble(label.type, at);
+    prediction.column = i % columns;
+    group.add(prediction);
   }
 }
 
-Status MetricSet::addSlice(const TensorView &output, const TensorView &label, int64_t rows) {
-  if (metrics.empty())
-    return Status();
-  for (const std::unique_ptr<Metric> &metric : metrics)
-    ORTC_TRY(metric->expect(countFrom(label.shape, 0)));
-  if (facts.labels == LabelKind::Values)
-    addValues(output, label, rows);
-  else
-    addChoices(output, label, rows);
+Status MetricSet::addSlice(const std::function<TensorView(const std::string &name)> &view, int64_t rows,
+                           int64_t batch) {
+  for (Group &group : groups) {
+    TensorView output = view(group.comparison.output), label = view(group.comparison.label);
+    int64_t leading = output.shape.empty() ? 1 : output.shape[0];
+    // [batch * tokens, classes], say, has rows of all samples.
+    int64_t real = batch > 0 && leading % batch == 0 ? leading / batch * rows : leading;
+    for (Metric *metric : group.metrics)
+      ORTC_TRY(metric->expect(countFrom(label.shape, 0)));
+    if (group.comparison.facts.labels == LabelKind::Values)
+      addValues(group, output, label, real);
+    else
+      addChoices(group, output, label, real);
+  }
   return Status();
 }
 
 std::vector<std::pair<std::string, double>> MetricSet::compute() {
   std::vector<std::pair<std::string, double>> values;
-  for (size_t i = 0; i < metrics.size(); ++i)
-    values.push_back({wanted[i].spec, metrics[i]->compute()});
+  for (const Wanted &one : wanted)
+    values.push_back({one.spec, one.metric->compute()});
   return values;
 }
 

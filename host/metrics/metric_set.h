@@ -2,15 +2,32 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <optional>
+
 #include "host/loss_info.h"
 #include "host/metrics/metric.h"
 
 namespace ortc::host {
 
-/// An output or a label before there are data.
+/// An output or an input before there are data.
 struct TensorShape {
+  std::string name;
   DataType type = DataType::None;
   Shape shape;
+};
+
+/// What a metric compares. The keys `output`, `label`, `axis` and `ignore` of its spec say it; without them it is what
+/// the loss compares.
+struct Comparison {
+  std::string output, label;
+  std::optional<int64_t> axis; ///< of classes in the output, not negative
+  std::optional<int64_t> ignore;
+  MetricFacts facts;
+
+  bool isSame(const Comparison &other) const {
+    return output == other.output && label == other.label && axis == other.axis && ignore == other.ignore &&
+           facts.labels == other.facts.labels;
+  }
 };
 
 class MetricSet {
@@ -20,10 +37,14 @@ public:
   bool isEmpty() const { return wanted.empty(); }
   bool has(const std::string &spec) const;
 
-  /// Begins an evaluation: refuses metrics that do not fit the loss, its output or its label.
-  Status begin(const LossInfo &loss, const TensorShape &output, const TensorShape &label);
-  /// Adds the first `rows` rows of a slice, of tensors as begin() has seen them.
-  Status addSlice(const TensorView &output, const TensorView &label, int64_t rows);
+  /// Begins an evaluation: refuses metrics that do not fit what they compare.
+  Status begin(const LossInfo &loss, const std::vector<TensorShape> &outputs,
+               const std::vector<TensorShape> &inputs);
+  /// The outputs that are compared; known once an evaluation has begun.
+  std::vector<std::string> getOutputs() const;
+  /// Adds a slice, of whose `batch` samples the first `rows` count; a batch of 0: all rows do.
+  Status addSlice(const std::function<TensorView(const std::string &name)> &view, int64_t rows,
+                  int64_t batch);
   /// Names, as they were given, and values; NaN where there is none.
   std::vector<std::pair<std::string, double>> compute();
 
@@ -32,17 +53,23 @@ private:
     std::string spec;
     const MetricKind *kind;
     MakeMetric make;
+    Comparison asked;               ///< without facts
+    std::unique_ptr<Metric> metric; ///< of this evaluation
   };
-  Status describe(const TensorShape &output, const TensorShape &label);
-  void addChoices(const TensorView &output, const TensorView &label, int64_t rows);
-  void addValues(const TensorView &output, const TensorView &label, int64_t rows);
-  void pass(const Prediction &prediction);
+  /// Metrics of equal comparisons share the reading of scores.
+  struct Group {
+    Comparison comparison;
+    std::vector<Metric *> metrics;
+    void add(const Prediction &prediction) {
+      for (Metric *metric : metrics)
+        metric->add(prediction);
+    }
+  };
+  static void addChoices(Group &group, const TensorView &output, const TensorView &label, int64_t rows);
+  static void addValues(Group &group, const TensorView &output, const TensorView &label, int64_t rows);
 
   std::vector<Wanted> wanted;
-  std::vector<std::unique_ptr<Metric>> metrics; ///< of this evaluation, in the order of `wanted`
-  LossInfo loss;
-  MetricFacts facts;
-  std::vector<double> scores; ///< of one prediction
+  std::vector<Group> groups; ///< of this evaluation
 };
 
 } // namespace ortc::host

@@ -10,15 +10,15 @@ namespace {
 
 class Perplexity : public Metric {
 public:
-  Perplexity(int64_t classes, bool isLogarithm) : classes(classes), isLogarithm(isLogarithm) {}
+  explicit Perplexity(int64_t classes) : classes(classes) {}
   void add(const Prediction &prediction) override {
-    double wanted = prediction.scores[prediction.wanted];
-    sum -= isLogarithm ? wanted : wanted - logSumExp(prediction.scores);
+    sum += logSumExp(prediction.scores) - prediction.scores[prediction.wanted];
     ++counted;
   }
   double compute() override { return std::exp(sum / double(counted)); } // 0 / 0 is NaN
 
 private:
+  /// 0 where scores are logarithms of probabilities already.
   double logSumExp(const double *scores) const {
     double largest = *std::max_element(scores, scores + classes), total = 0;
     if (std::isinf(largest)) // nothing is left of the others; differences would be NaN
@@ -28,7 +28,6 @@ private:
     return largest + std::log(total);
   }
   int64_t classes, counted = 0;
-  bool isLogarithm;
   double sum = 0;
 };
 
@@ -36,10 +35,10 @@ private:
 
 Status parsePerplexity(const Spec &spec, const std::string &what, MakeMetric &make) {
   make = [](const MetricFacts &facts, std::unique_ptr<Metric> &metric) {
-    metric = std::make_unique<Perplexity>(facts.classes, facts.isLogarithm);
+    metric = std::make_unique<Perplexity>(facts.classes);
     return Status();
   };
-  return checkKeys(spec, what, {});
+  return checkMetricKeys(spec, what, {});
 }
 
 } // namespace ortc::host

@@ -76,7 +76,7 @@ Status parsePlain(const Spec &spec, const std::string &what, MakeMetric &make, M
     metric = one(facts);
     return Status();
   };
-  return checkKeys(spec, what, {});
+  return checkMetricKeys(spec, what, {});
 }
 
 } // namespace

@@ -39,6 +39,13 @@ TEST_F(EvaluationTest, MetricsCountEverySampleOnce) {
   EXPECT_FALSE(evaluate("batch", {}).contains("f1"));
 }
 
+/// Named as the loss has them, and so counted alike.
+TEST_F(EvaluationTest, MetricsCompareNamedTensors) {
+  Json found = evaluate("batch", {"f1", "f1:output=y,label=label", "auc", "auc:output=y,label=label"});
+  EXPECT_EQ(found["f1:output=y,label=label"], found["f1"]);
+  EXPECT_EQ(found["auc:output=y,label=label"], found["auc"]);
+}
+
 TEST_F(EvaluationTest, MetricsStandInTheEventsOfARun) {
   TrainOptions options = makeTrain(5);
   options.evalData = dataPath;

@@ -63,6 +63,17 @@ template <typename T> TensorView view(DataType type, const Shape &shape, const T
   return {type, shape, reinterpret_cast<const uint8_t *>(data)};
 }
 
+/// With one output, which feeds the loss, and a label.
+Status begin(MetricSet &set, const LossInfo &loss, TensorShape output, TensorShape label) {
+  output.name = loss.output;
+  label.name = "label";
+  return set.begin(loss, {output}, {label});
+}
+Status addSlice(MetricSet &set, const TensorView &output, const TensorView &label, int64_t rows) {
+  return set.addSlice([&](const std::string &name) { return name == "label" ? label : output; }, rows,
+                      output.shape[0]);
+}
+
 /// Slices of `batch` rows; the last one is filled with numbers that change every metric.
 std::map<std::string, double> compute(const Case &one, int64_t batch) {
   MetricSet set;
@@ -74,7 +85,7 @@ std::map<std::string, double> compute(const Case &one, int64_t batch) {
     labelShape.erase(labelShape.begin() + 1);
   size_t rows = size_t(one.shape[0]), row = one.output.size() / rows, labelRow = one.label.size() / rows;
   DataType labelType = one.loss.hasClasses ? DataType::Int64 : DataType::Float32;
-  Status status = set.begin(one.loss, {DataType::Float32, shape}, {labelType, labelShape});
+  Status status = begin(set, one.loss, {"", DataType::Float32, shape}, {"", labelType, labelShape});
   EXPECT_TRUE(status.isOk()) << status.getMessage();
   for (size_t first = 0; first < rows; first += size_t(batch)) {
     size_t real = std::min(size_t(batch), rows - first);
@@ -84,7 +95,7 @@ std::map<std::string, double> compute(const Case &one, int64_t batch) {
     std::vector<int64_t> indices(label.begin(), label.end());
     TensorView labels = one.loss.hasClasses ? view(labelType, labelShape, indices.data())
                                             : view(labelType, labelShape, label.data());
-    EXPECT_TRUE(set.addSlice(view(DataType::Float32, shape, output.data()), labels, int64_t(real)).isOk());
+    EXPECT_TRUE(addSlice(set, view(DataType::Float32, shape, output.data()), labels, int64_t(real)).isOk());
   }
   std::map<std::string, double> values;
   for (const auto &[name, value] : set.compute())
@@ -120,10 +131,10 @@ TEST(MetricsTest, ProbabilitiesStandForTheirLargestClass) {
   MetricSet set;
   ASSERT_TRUE(set.add("accuracy").isOk());
   ASSERT_TRUE(set.add("f1:average=micro").isOk());
-  ASSERT_TRUE(set.begin(one.loss, {DataType::Float32, {2, 3}}, {DataType::Float32, {2, 3}}).isOk());
+  ASSERT_TRUE(begin(set, one.loss, {"", DataType::Float32, {2, 3}}, {"", DataType::Float32, {2, 3}}).isOk());
   TensorView outputs = view(DataType::Float32, {2, 3}, output.data()),
              labels = view(DataType::Float32, {2, 3}, label.data());
-  ASSERT_TRUE(set.addSlice(outputs, labels, 2).isOk());
+  ASSERT_TRUE(addSlice(set, outputs, labels, 2).isOk());
   EXPECT_EQ(set.compute()[0].second, 0.5);
   EXPECT_EQ(set.compute()[1].second, 0.5);
 }
@@ -138,9 +149,9 @@ TEST(MetricsTest, NotANumberIsNeverRight) {
   MetricSet set;
   for (const char *spec : {"accuracy", "topk:k=2", "f1:average=micro", "iou", "auc", "perplexity"})
     ASSERT_TRUE(set.add(spec).isOk());
-  ASSERT_TRUE(set.begin(loss, {DataType::Float32, {2, 2}}, {DataType::Int64, {2}}).isOk());
-  ASSERT_TRUE(set.addSlice(view(DataType::Float32, {2, 2}, output.data()),
-                           view(DataType::Int64, {2}, label.data()), 2)
+  ASSERT_TRUE(begin(set, loss, {"", DataType::Float32, {2, 2}}, {"", DataType::Int64, {2}}).isOk());
+  ASSERT_TRUE(addSlice(set, view(DataType::Float32, {2, 2}, output.data()),
+                       view(DataType::Int64, {2}, label.data()), 2)
                   .isOk());
   auto values = set.compute();
   EXPECT_EQ(values[0].second, 0.5);
@@ -160,9 +171,9 @@ TEST(MetricsTest, NothingIsNotANumber) {
   MetricSet set;
   for (const char *spec : {"accuracy", "f1", "iou", "auc", "perplexity"})
     ASSERT_TRUE(set.add(spec).isOk());
-  ASSERT_TRUE(set.begin(loss, {DataType::Float32, {1, 2}}, {DataType::Int64, {1}}).isOk());
-  ASSERT_TRUE(set.addSlice(view(DataType::Float32, {1, 2}, output.data()),
-                           view(DataType::Int64, {1}, label.data()), 1)
+  ASSERT_TRUE(begin(set, loss, {"", DataType::Float32, {1, 2}}, {"", DataType::Int64, {1}}).isOk());
+  ASSERT_TRUE(addSlice(set, view(DataType::Float32, {1, 2}, output.data()),
+                       view(DataType::Int64, {1}, label.data()), 1)
                   .isOk());
   for (const auto &[name, value] : set.compute())
     EXPECT_TRUE(std::isnan(value)) << name;
@@ -174,7 +185,8 @@ TEST(MetricsTest, RefusesSpecs) {
       refuse("acuracy"),
       "metric 'acuracy': there is no metric 'acuracy'; there are accuracy, topk, f1, auc, iou, perplexity, "
       "token_accuracy, mae, rmse and r2; 'accuracy' is the nearest");
-  EXPECT_EQ(refuse("topk:n=3"), "metric 'topk:n=3': it has no key 'n'; there are k; 'k' is the nearest");
+  EXPECT_EQ(refuse("topk:n=3"), "metric 'topk:n=3': it has no key 'n'; there are k, output, label, axis and "
+                                "ignore; 'k' is the nearest");
   EXPECT_EQ(refuse("topk:k=0"),
             "metric 'topk:k=0': k is '0', but it must be a whole number from 1 to 2147483647");
   EXPECT_EQ(refuse("topk:k"), "metric 'topk:k': 'k' is no key=value");
@@ -182,7 +194,8 @@ TEST(MetricsTest, RefusesSpecs) {
   EXPECT_EQ(refuse("f1:average=makro"),
             "metric 'f1:average=makro': average is 'makro'; there are binary, macro and "
             "micro; 'macro' is the nearest");
-  EXPECT_EQ(refuse("mae:x=1"), "metric 'mae:x=1': it has no key 'x'; it takes none");
+  EXPECT_EQ(refuse("mae:x=1"),
+            "metric 'mae:x=1': it has no key 'x'; there are output, label, axis and ignore");
   EXPECT_EQ(refuse(""),
             "metric '': there is no metric ''; there are accuracy, topk, f1, auc, iou, perplexity, "
             "token_accuracy, mae, rmse and r2");
@@ -198,11 +211,11 @@ TEST(MetricsTest, RefusesWhatDoesNotFit) {
                    const TensorShape &label) {
     MetricSet set;
     EXPECT_TRUE(set.add(spec).isOk());
-    Status status = set.begin(loss, output, label);
+    Status status = begin(set, loss, output, label);
     EXPECT_EQ(status.isOk() ? ExitCode::Refused : status.getCode(), ExitCode::Refused);
     return status.getMessage();
   };
-  TensorShape three{DataType::Float32, {4, 3}}, label{DataType::Int64, {4}};
+  TensorShape three{"", DataType::Float32, {4, 3}}, label{"", DataType::Int64, {4}};
   EXPECT_EQ(refuse("accuracy", classes, three, label), "");
   EXPECT_EQ(refuse("mae", classes, three, label),
             "metric 'mae' needs labels that are values, and those of the loss 'cross_entropy' are indices of "
@@ -225,15 +238,81 @@ TEST(MetricsTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(refuse("mae", values, {}, three), "metric 'mae': the artifact does not give the output 'y', "
                                               "which feeds its loss; compile with --loss-input "
                                               "of a graph output");
-  EXPECT_EQ(refuse("mae", values, three, {DataType::Float32, {4}}),
+  EXPECT_EQ(refuse("mae", values, three, {"", DataType::Float32, {4}}),
             "metric 'mae': the output 'y' has shape [4, 3], and its label [4], which cannot be compared");
   values.kind = "kl_div";
   EXPECT_EQ(refuse("mae", values, three, three),
-            "metric 'mae' does not fit the loss 'kl_div'; no metric does");
+            "metric 'mae' does not fit the loss 'kl_div'; output=NAME,label=INPUT say what to compare");
   values.isInGraph = true;
-  EXPECT_EQ(refuse("mae", values, three, {}), "metric 'mae': the graph computes its loss, so no label is "
-                                              "known to compare an output with; compile with "
-                                              "--loss NAME instead of --loss output:NAME");
+  EXPECT_EQ(
+      refuse("mae", values, three, {}),
+      "metric 'mae': the graph computes its loss, so no label is known; output=NAME,label=INPUT say what to "
+      "compare");
+}
+
+/// Two heads and their labels, whatever the loss is.
+TEST(MetricsTest, ComparesWhatItIsTold) {
+  LossInfo loss;
+  loss.isInGraph = true;
+  std::vector<float> logits = {1, 0, 2, 1, 3, 2, 2, 3}, boxes = {1, 2, 3, 4}, truth = {1, 2, 3, 6};
+  std::vector<int64_t> tokens = {0, 0, 1, 1};
+  std::vector<int32_t> flags = {1, 0, 1, 1};
+  const std::vector<TensorShape> outputs = {{"logits", DataType::Float32, {2, 2, 2}},
+                                            {"boxes", DataType::Float32, {4}}};
+  const std::vector<TensorShape> inputs = {{"tokens", DataType::Int64, {2, 2}},
+                                           {"truth", DataType::Float32, {4}},
+                                           {"flags", DataType::Int32, {4}}};
+  std::map<std::string, TensorView> views = {{"logits", view(DataType::Float32, {2, 2, 2}, logits.data())},
+                                             {"boxes", view(DataType::Float32, {4}, boxes.data())},
+                                             {"tokens", view(DataType::Int64, {2, 2}, tokens.data())},
+                                             {"truth", view(DataType::Float32, {4}, truth.data())},
+                                             {"flags", view(DataType::Int32, {4}, flags.data())}};
+  MetricSet set;
+  auto add = [&](const std::string &spec) {
+    Status status = set.add(spec);
+    return status.isOk() ? set.begin(loss, outputs, inputs).getMessage() : status.getMessage();
+  };
+  EXPECT_EQ(add("accuracy:output=logits,label=tokens,axis=-1"), "");
+  EXPECT_EQ(add("accuracy:output=logits,label=tokens,axis=1"), "");
+  EXPECT_EQ(add("accuracy:output=logits,label=tokens,axis=-1,ignore=0"), "");
+  EXPECT_EQ(add("mae:output=boxes,label=truth"), "");
+  EXPECT_EQ(add("mae:output=boxes,label=flags"), "");
+  EXPECT_EQ(add("accuracy:output=boxes,label=flags"), "");
+  EXPECT_EQ(set.getOutputs().size(), 6u); // mae and accuracy of flags see them differently
+  auto compute = [&](int64_t rows) {
+    EXPECT_TRUE(set.begin(loss, outputs, inputs).isOk());
+    EXPECT_TRUE(set.addSlice([&](const std::string &name) { return views.at(name); }, rows, 2).isOk());
+    std::vector<double> values;
+    for (const auto &[name, value] : set.compute())
+      values.push_back(value);
+    return values;
+  };
+  // Predicted along the last axis: 0 0 0 1, along axis 1: 1 1 0 1; and all four boxes.
+  EXPECT_EQ(compute(2), (std::vector<double>{0.75, 0.25, 0.5, 0.5, 1.75, 0.75}));
+  EXPECT_EQ(compute(1)[3], 0); // two boxes a sample, and those of the first are right
+  EXPECT_EQ(
+      MetricSet().add("mae:output=boxes").getMessage(),
+      "metric 'mae:output=boxes': output=NAME and label=INPUT belong together, and axis and ignore to them");
+  auto refuse = [&](const std::string &spec) {
+    MetricSet other;
+    EXPECT_TRUE(other.add(spec).isOk());
+    return other.begin(loss, outputs, inputs).getMessage();
+  };
+  EXPECT_EQ(refuse("mae:output=box,label=truth"),
+            "metric 'mae:output=box,label=truth': evaluation has no output 'box'; "
+            "there are logits and boxes");
+  EXPECT_EQ(refuse("accuracy:output=logits,label=tokens"),
+            "metric 'accuracy:output=logits,label=tokens': several axes of the output 'logits' of shape [2, "
+            "2, 2] may be "
+            "that of the classes; axis=N says which");
+  EXPECT_EQ(refuse("accuracy:output=logits,label=tokens,axis=3"),
+            "metric 'accuracy:output=logits,label=tokens,axis=3': the output 'logits' has shape [2, 2, 2], "
+            "and no such "
+            "axis");
+  EXPECT_EQ(refuse("mae:output=logits,label=tokens,axis=1"),
+            "metric 'mae:output=logits,label=tokens,axis=1' needs labels that are values, and those of "
+            "'tokens' are "
+            "indices of classes; it fits accuracy, topk, f1, auc, iou, perplexity and token_accuracy");
 }
 
 /// Eight bytes a label are kept, and no more of them than is said.
@@ -243,9 +322,9 @@ TEST(MetricsTest, AucBoundsItsMemory) {
   MetricSet set;
   ASSERT_TRUE(set.add("auc").isOk());
   Shape huge = {int64_t(1) << 27};
-  ASSERT_TRUE(set.begin(loss, {DataType::Float32, huge}, {DataType::Float32, huge}).isOk());
+  ASSERT_TRUE(begin(set, loss, {"", DataType::Float32, huge}, {"", DataType::Float32, huge}).isOk());
   float none = 0;
-  EXPECT_EQ(set.addSlice(view(DataType::Float32, huge, &none), view(DataType::Float32, huge, &none), 1)
+  EXPECT_EQ(addSlice(set, view(DataType::Float32, huge, &none), view(DataType::Float32, huge, &none), 1)
                 .getMessage(),
             "metric 'auc' keeps 8 bytes for every label, and the data have more than 67108864 labels; "
             "--steps takes a "
