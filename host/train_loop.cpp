@@ -81,6 +81,7 @@ private:
   double finiteLoss = 0;
   bool hasFailedLoss = false; ///< one was not finite, and that was said
   bool isLossFailure = false; ///< the run has ended for it
+  std::string updateCounter;  ///< the state that counts updates
   bool hasLossScale = false;  ///< the artifact has; steps with infinite gradients are skipped
   double skippedBefore = 0;   ///< of other runs
   WeightedSum epochLoss;      ///< of the epoch's steps in this run
@@ -286,6 +287,8 @@ Status Trainer::resume() {
   }
   ortc_tensor_info counter{};
   counter.size = sizeof(counter);
+  bool isRenamed = ortc_tensor_find(artifact.getProgram(), "optimizer.step", &counter) == ORTC_OK;
+  updateCounter = isRenamed ? "optimizer.step" : "step"; // where the model has a tensor of that name
   hasLossScale = ortc_tensor_find(artifact.getProgram(), kSkipped, &counter) == ORTC_OK &&
                  counter.role == ORTC_ROLE_STATE && !(counter.flags & ORTC_TENSOR_IN_MODEL);
   if (hasLossScale)
@@ -388,7 +391,7 @@ Status Trainer::trainStep(const Order *order) {
   }
   if (artifact.getSchedule()) { // which computes it from that
     double updates = 0;
-    ORTC_TRY(session.getScalar("step", updates));
+    ORTC_TRY(session.getScalar(updateCounter, updates));
     rate = artifact.getSchedule()->getRate(rate, int64_t(updates));
   }
   auto begin = Clock::now();

@@ -81,6 +81,8 @@ std::vector<std::string> findUnmatchedPatterns(const CompileOptions &options,
     check("--group", group.pattern, "trained tensor", known.trained);
   for (const SparseSpec &sparse : options.sparse)
     check("--sparse", sparse.pattern, "trained tensor", known.trained);
+  for (const RegularizeSpec &regularizer : options.updateSpecs.regularizers)
+    check("--regularize", regularizer.pattern, "trained tensor", known.trained);
   for (const NamePattern &pattern : more)
     if (std::string text = describeUnknown(pattern.getText(), pattern, known); !text.empty())
       found.push_back(std::move(text));

@@ -284,6 +284,10 @@ TEST_F(UpdateTest, PenaltiesAndLimitsResume) {
   EXPECT_GE(largest, 0.7 - 1e-6); // some are at the limit
   expectRefused({"--regularize", ".*weight"},
                 "'.*weight' regularises nothing; write REGEX:l1=X,l2=Y,max_norm=Z");
+  Outcome unmatched = compile("unmatched", {"--regularize", "0.wight:l1=1"});
+  EXPECT_NE(unmatched.errors.find("--regularize '0.wight' matches no trained tensor; closest: '0.weight'"),
+            std::string::npos)
+      << unmatched.errors;
   expectRefused({"--regularize", ".*bias:max_norm=1,axis=1"}, "axis is 1 but '0.bias' has 1 dimensions");
 }
 
