@@ -302,7 +302,7 @@ LogicalResult UpdateBuilder::takeScalars(TensorOp parameter, UpdateStep &step) {
     Value &value = step.scalars[key.name];
     if (failed(scalar(name, initial, value)))
       return failure();
-    if (options.specs.schedule && name == kLr) {
+    if (options.specs.schedule && StringRef(key.name) == kLr) { // of a group, too
       Value &rate = rates[value];
       value = rate = rate ? rate : schedule(b, *options.specs.schedule, value, stepsBefore);
     }

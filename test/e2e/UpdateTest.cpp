@@ -18,11 +18,13 @@ using Json = nlohmann::json;
 class UpdateTest : public testing::Test {
 protected:
   Outcome compile(const std::string &name, const std::vector<std::string> &more) {
-    std::vector<std::string> arguments{"train",    entry.model(), "-o",     folder / name, "--shape",
-                                       "batch=64", "--target",    "native", "--quiet"};
+    std::vector<std::string> arguments{"train",    entry.model(), "-o",        folder / name, "--shape",
+                                       "batch=64", "--target",    getTarget(), "--quiet"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return runTool(arguments);
   }
+  virtual std::string getTarget() const { return "native"; }
+  virtual std::string getDevice() const { return "cpu"; }
   void mustCompile(const std::string &name, const std::vector<std::string> &more) {
     Outcome outcome = compile(name, more);
     ASSERT_EQ(outcome.status, 0) << outcome.errors;
@@ -30,8 +32,8 @@ protected:
   void train(const std::string &name, const std::string &save, int steps,
              const std::vector<std::string> &more = {}) {
     std::vector<std::string> arguments{
-        "run",     folder / name,         "--data", entry.data(),  "--no-shuffle",
-        "--steps", std::to_string(steps), "--save", folder / save, "--quiet"};
+        "run",    folder / name, "--data",  entry.data(), "--no-shuffle", "--steps", std::to_string(steps),
+        "--save", folder / save, "--quiet", "--device",   getDevice()};
     arguments.insert(arguments.end(), more.begin(), more.end());
     mustRun(arguments);
   }
@@ -50,6 +52,27 @@ protected:
     train(name, "second.safetensors", 7, {"--load", folder / "first.safetensors"});
     EXPECT_TRUE(readFile(folder / "whole.safetensors") == readFile(folder / "second.safetensors"));
   }
+  /// The bits of a run whose host computes the rate, which has the same formulas.
+  void expectBitsOfTheHosts(const std::vector<const char *> &schedules) {
+    mustCompile("host", {"--optimizer", "adamw:lr=0.02"});
+    for (const char *spec : schedules) {
+      SCOPED_TRACE(spec);
+      mustCompile("inside", {"--optimizer", "adamw:lr=0.02", "--schedule", std::string("lr=") + spec});
+      train("host", "host.safetensors", 10, {"--lr-schedule", spec, "--metrics", folder / "host.jsonl"});
+      train("inside", "inside.safetensors", 10, {"--metrics", folder / "inside.jsonl"});
+      auto host = loadValues(folder / "host.safetensors"), inside = loadValues(folder / "inside.safetensors");
+      ASSERT_EQ(host.size(), inside.size());
+      for (const auto &[name, values] : host)
+        if (name != "lr") // the base, where the artifact computes the rate
+          EXPECT_EQ(valuesOf(inside, name).data, values.data) << name;
+      EXPECT_EQ(valuesOf(inside, "lr").data, std::vector<double>{0.02});
+      auto wanted = readSteps("host.jsonl"), got = readSteps("inside.jsonl");
+      ASSERT_EQ(wanted.size(), 10u);
+      ASSERT_EQ(got.size(), 10u);
+      for (size_t i = 0; i < wanted.size(); ++i)
+        EXPECT_EQ(got[i]["lr"], wanted[i]["lr"]) << i;
+    }
+  }
   void expectRefused(const std::vector<std::string> &more, const std::string &message) {
     Outcome outcome = compile("refused", more);
     EXPECT_EQ(outcome.status, 2) << outcome.errors;
@@ -61,30 +84,47 @@ protected:
   ZooEntry entry{"mlp-digits"}; // 5 batches of 64
 };
 
-/// The bits of a run whose host computes the rate, which has the same formulas.
 TEST_F(UpdateTest, SchedulesHaveTheBitsOfTheHosts) {
-  mustCompile("host", {"--optimizer", "adamw:lr=0.02"});
-  for (const char *spec :
-       {"linear:warmup=3,total=9,min=0.001", "step:step_size=2,gamma=0.7", "multistep:milestones=2/5",
-        "exponential:gamma=0.9", "polynomial:total=11,power=1.7", "cosine:warmup=3,total=11",
-        "cosine_restarts:period=3,mult=2", "one_cycle:total=10", "inverse_sqrt:warmup=2",
-        "wsd:decay=4,total=9,anneal=sqrt"}) {
-    SCOPED_TRACE(spec);
-    mustCompile("inside", {"--optimizer", "adamw:lr=0.02", "--schedule", std::string("lr=") + spec});
-    train("host", "host.safetensors", 10, {"--lr-schedule", spec, "--metrics", folder / "host.jsonl"});
-    train("inside", "inside.safetensors", 10, {"--metrics", folder / "inside.jsonl"});
-    auto host = loadValues(folder / "host.safetensors"), inside = loadValues(folder / "inside.safetensors");
-    ASSERT_EQ(host.size(), inside.size());
-    for (const auto &[name, values] : host)
-      if (name != "lr") // the base, where the artifact computes the rate
-        EXPECT_EQ(valuesOf(inside, name).data, values.data) << name;
-    EXPECT_EQ(valuesOf(inside, "lr").data, std::vector<double>{0.02});
-    auto wanted = readSteps("host.jsonl"), got = readSteps("inside.jsonl");
-    ASSERT_EQ(wanted.size(), 10u);
-    ASSERT_EQ(got.size(), 10u);
-    for (size_t i = 0; i < wanted.size(); ++i)
-      EXPECT_EQ(got[i]["lr"], wanted[i]["lr"]) << i;
-  }
+  expectBitsOfTheHosts({"linear:warmup=3,total=9,min=0.001", "step:step_size=2,gamma=0.7",
+                        "multistep:milestones=2/5", "exponential:gamma=0.9", "polynomial:total=11,power=1.7",
+                        "cosine:warmup=3,total=11", "cosine_restarts:period=3,mult=2", "one_cycle:total=10",
+                        "inverse_sqrt:warmup=2", "wsd:decay=4,total=9,anneal=sqrt"});
+}
+
+class DeviceUpdateTest : public UpdateTest {
+  std::string getTarget() const override { return "sm_80"; }
+  std::string getDevice() const override { return "cuda"; }
+};
+
+TEST_F(DeviceUpdateTest, SchedulesHaveTheBitsOfTheHosts) {
+  expectBitsOfTheHosts(
+      {"cosine:warmup=3,total=11", "polynomial:total=11,power=1.7", "wsd:decay=4,total=9,anneal=sqrt"});
+}
+
+/// Updates count, not slices; a run that goes on may begin between two updates.
+TEST_F(UpdateTest, AccumulatedStepsCountOnce) {
+  mustCompile("a", {"--optimizer", "adamw:lr=0.02", "--accumulate", "2", "--schedule",
+                    "lr=multistep:milestones=1/2", "--ema", "decay=0.9", "--swa", "start=1"});
+  expectResumes("a");
+  train("a", "six.safetensors", 6, {"--metrics", folder / "six.jsonl"});
+  auto steps = readSteps("six.jsonl");
+  ASSERT_EQ(steps.size(), 6u);
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_NEAR(double(steps[i]["lr"]), 0.02 * std::pow(0.1, double(i / 2)), 1e-15) << i;
+  auto found = loadValues(folder / "six.safetensors");
+  EXPECT_EQ(valuesOf(found, "ema.n_averaged").data, std::vector<double>{3});
+  EXPECT_EQ(valuesOf(found, "swa.n_averaged").data, std::vector<double>{2});
+}
+
+TEST_F(UpdateTest, SkippedUpdatesMoveNoAverage) {
+  mustCompile("a", {"--optimizer", "sgd:lr=0.1", "--loss-scale", "dynamic:init=1e30,backoff=1e-20",
+                    "--precision", "f16", "--ema", "decay=0.9"});
+  train("a", "a.safetensors", 5);
+  auto found = loadValues(folder / "a.safetensors");
+  double skipped = valuesOf(found, "loss_scale.skipped").data.at(0);
+  EXPECT_GE(skipped, 1);
+  EXPECT_LT(skipped, 5);
+  EXPECT_EQ(valuesOf(found, "ema.n_averaged").data, std::vector<double>{5 - skipped});
 }
 
 /// A loop without a host's schedule; and the base is a number that a host may set.
@@ -323,6 +363,17 @@ TEST_F(MaskTest, MaskedWeightsStayZero) {
     EXPECT_EQ(zeros, (64u * 64 + 2) / 3);
   }
   expectResumes("a");
+}
+
+/// A checkpoint of a training without a mask.
+TEST_F(MaskTest, AnUpdateMasksWhatWasLoaded) {
+  mustCompile("plain", {"--optimizer", "sgd:lr=0.02"});
+  mustCompile("masked",
+              {"--optimizer", "sgd:lr=0.02", "--mask", writeMask("mask.npz", "0.weight", {64, 64})});
+  train("plain", "plain.safetensors", 1);
+  EXPECT_NE(valuesOf(loadValues(folder / "plain.safetensors"), "0.weight").data[0], 0);
+  train("masked", "masked.safetensors", 1, {"--load", folder / "plain.safetensors"});
+  EXPECT_EQ(valuesOf(loadValues(folder / "masked.safetensors"), "0.weight").data[0], 0);
 }
 
 TEST_F(MaskTest, MasksThatDoNotFitAreRefused) {

@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
 """Writes Inputs/updates.mlir: what PyTorch gives for averages, penalties, limits, masks and norms, in float64.
 
-usage: make_update_references.py     (from anywhere, with torch; the same bytes every time with one version of it)
+usage: make_update_references.py     (from anywhere, with torch, timm and keras; the same bytes every time with one version of them)
 
-Averages are those of torch.optim.swa_utils.AveragedModel. The warm-up of a decay is timm.utils.ModelEmaV3's, and the limit of norms
-keras.constraints.MaxNorm's, by their documented formulas.
+Averages are those of torch.optim.swa_utils.AveragedModel, with a warm-up of the decay those of timm.utils.ModelEmaV3. Penalties and
+limits of norms are Keras'.
 """
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+import os
+
+os.environ["KERAS_BACKEND"] = "torch"
+import keras
 import numpy as np
 import torch
+from timm.utils import ModelEmaV3
 from torch.optim import swa_utils
 
 from make_references import HERE, dense, number
 
+keras.config.set_floatx("float64")
 STEPS = 7
 SHAPES = {"fc.weight": (3, 2), "fc.bias": (3,)}
 rng = np.random.default_rng(17)
@@ -40,17 +46,17 @@ def sgd(model):
 
 
 def max_norm(w, limit, axis):
-    other = tuple(i for i in range(w.ndim) if i != axis)
-    norms = torch.sqrt((w * w).sum(dim=other, keepdim=True)) if other else w.abs()
-    return w * (torch.clamp(norms, 0, limit) / (1e-7 + norms))
+    """The axis numbers units; Keras' axes are the others."""
+    return keras.constraints.MaxNorm(limit, axis=[i for i in range(w.ndim) if i != axis])(w)
 
 
-def train(make, penalty=None, limit=None, mask=None, average=None, decay=None, takes_part=lambda t: True):
+def train(make, penalty=None, limit=None, mask=None, average=None, warm=None, takes_part=lambda t: True):
     """Parameters after the steps, averages of them if asked for, and the norms of the last step."""
     model = Model()
     optimizer = make(model)
     averaged = swa_utils.AveragedModel(model, **average) if average is not None else None
-    warm = None
+    if warm is not None:
+        averaged = ModelEmaV3(model, use_warmup=True, **warm)
     for t in range(STEPS):
         if mask:
             with torch.no_grad():
@@ -70,31 +76,27 @@ def train(make, penalty=None, limit=None, mask=None, average=None, decay=None, t
                     p.copy_(max_norm(p, *limit[name]))
                 if mask and name in mask:
                     p.mul_(torch.tensor(mask[name]))
-        if averaged is not None and takes_part(t):
+        if warm is not None:
+            averaged.update(model, step=t + 1)  # counted from 1, as in timm's training
+        elif averaged is not None and takes_part(t):
             averaged.update_parameters(model)
-        if decay:
-            share = 1 - decay(t)
-            new = {name: p.detach().clone() for name, p in model.items()}
-            warm = new if warm is None else {name: a + (new[name] - a) * share for name, a in warm.items()}
     found = {name: p.detach().numpy() for name, p in model.items()}
-    if averaged is not None:
-        warm = {name: averaged.module.values[name.replace(".", "_")].detach() for name in SHAPES}
-    return found, None if warm is None else {name: value.numpy() for name, value in warm.items()}, norms
+    averages = None if averaged is None else {name: p.detach().numpy() for name, p in averaged.module.items()}
+    return found, averages, norms
 
 
 def cases():
     """(name, --optimizer, flags, kind of average, result)"""
     yield "ema", "adamw:lr=0.05,weight_decay=0.1", {"ema": "decay=0.9"}, "ema", train(
         adamw, average={"multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.9)})
-    yield "ema_warm", "sgd:lr=0.1", {"ema": "decay=0.6,warmup=1"}, "ema", train(
-        sgd, decay=lambda t: min(0.6, 1 - (1 + t) ** (-2 / 3)))
+    yield "ema_warm", "sgd:lr=0.1", {"ema": "decay=0.6,warmup=1"}, "ema", train(sgd, warm={"decay": 0.6})
     yield "ema_warm_slowly", "sgd:lr=0.1", {"ema": "decay=0.99,warmup=1,gamma=3,power=0.75"}, "ema", train(
-        sgd, decay=lambda t: min(0.99, 1 - (1 + t / 3) ** -0.75))
+        sgd, warm={"decay": 0.99, "warmup_gamma": 3.0, "warmup_power": 0.75})
     yield "swa", "adamw:lr=0.05,weight_decay=0.1", {"swa": "start=2"}, "swa", train(adamw, average={}, takes_part=lambda t: t >= 2)
     yield "swa_sparsely", "sgd:lr=0.1", {"swa": "start=1,every=3"}, "swa", train(
         sgd, average={}, takes_part=lambda t: t >= 1 and (t - 1) % 3 == 0)
     yield "penalties", "sgd:lr=0.1", {"regularize": "fc.weight:l1=0.03,l2=0.2;fc.*:l1=0.5"}, None, train(
-        sgd, penalty=lambda p: 0.03 * p["fc.weight"].abs().sum() + 0.2 * (p["fc.weight"] ** 2).sum() + 0.5 * p["fc.bias"].abs().sum())
+        sgd, penalty=lambda p: keras.regularizers.L1L2(0.03, 0.2)(p["fc.weight"]) + keras.regularizers.L1(0.5)(p["fc.bias"]))
     yield "max_norm", "sgd:lr=0.1", {"regularize": "fc.weight:max_norm=0.8"}, None, train(sgd, limit={"fc.weight": (0.8, 0)})
     yield "max_norm_axis", "sgd:lr=0.1", {"regularize": ".*weight:max_norm=0.9,axis=1"}, None, train(sgd, limit={"fc.weight": (0.9, 1)})
     yield "mask", "adamw:lr=0.05,weight_decay=0.1", {"mask": "fc.weight"}, None, train(adamw, mask={"fc.weight": MASK})
