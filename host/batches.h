@@ -48,7 +48,7 @@ public:
   int64_t getSamples() const { return samples; } ///< of the file; 0 unless isBatch()
   int64_t getSamples(size_t shard) const {
     return begins[shard + 1] - begins[shard];
-  }                                                    ///< of one of its files
+  } ///< of one of its files
   int64_t getSlices() const { return slices / world; } ///< steps in an epoch, at least 1
   int64_t getDropped() const { return dropped; }       ///< samples (or rows) an epoch leaves out
   /// Says so. `of`: what they are at the end of.

@@ -286,12 +286,15 @@ static ScalarRange rangeOf(const ortc_tensor_info &tensor) {
   if (isState && static_cast<DataType>(tensor.dtype) == DataType::Int64)
     return {[](double value) { return value >= 0 && value <= double(kMostSteps); },
             "from 0 to " + std::to_string(kMostSteps)};
-  if (isState && (name == "bias_correction1" || name == "bias_correction2")) // powers of beta1 and beta2
+  const std::string key = name.substr(name.rfind('.') + 1); // groups have their own, as group0.beta1
+  if (isState && (key == "bias_correction1" || key == "bias_correction2")) // powers of beta1 and beta2
     return {[](double value) { return value >= 0 && value <= 1; }, "a number from 0 to 1"};
   if (tensor.role != ORTC_ROLE_SCALAR)
     return {nullptr, ""};
-  if (name == "beta1" || name == "beta2" || name == "alpha") // factors of averages
+  if (key == "beta1" || key == "beta2" || key == "alpha" || key == "rho") // factors of averages
     return {[](double value) { return value >= 0 && value < 1; }, "a number of at least 0 and below 1"};
+  if (key == "beta2_decay" || key == "ns_a" || key == "ns_b" || key == "ns_c") // of adafactor and muon
+    return {[](double value) { return std::isfinite(value); }, "a number from -3.4e38 to 3.4e38"};
   return {[](double value) { return value >= 0 && std::isfinite(value); }, "a number from 0 to 3.4e38"};
 }
 

@@ -405,9 +405,7 @@ Status Trainer::trainStep(const Order *order) {
   bool isWatched = !watch.isEmpty() && (position.step + 1) % watchEvery == 0;
   const Entry *gradients = isWatched && !accumulateEntry ? findBeside(ORTC_ENTRY_GRADIENTS, chosen) : nullptr;
   const Entry *update = gradients ? findBeside(ORTC_ENTRY_UPDATE, chosen) : nullptr;
-  const Entry &taken = update    ? *update
-                       : updates ? chosen
-                                 : *findBeside(ORTC_ENTRY_ACCUMULATE, chosen);
+  const Entry &taken = update ? *update : updates ? chosen : *findBeside(ORTC_ENTRY_ACCUMULATE, chosen);
   Status status = update ? watch.step(session, *gradients, *update, options.stopOnNan, lastLoss, &told)
                          : session.step(taken, lastLoss, &told);
   if (!status.isOk())

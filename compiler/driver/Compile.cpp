@@ -25,6 +25,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "passes/train/Optimizers.h"
 #include "passes/train/TrainingProgram.h"
 
 #include <chrono>
@@ -335,6 +336,7 @@ Status Compilation::update() {
     ORTC_TRY(diagnostics.check(train::narrowParameters(*compiled.program)));
   if (options.parameters == ParameterStorage::BF16Stochastic)
     update.roundingSeed = options.seed;
+  update.noDecay = options.noDecay;
   update.flushesState = !denormalsAreZero(options.numerics);
   return diagnostics.check(train::buildUpdate(*compiled.program, update));
 }
@@ -467,6 +469,7 @@ Expected<Compiled> Compilation::run() {
 }
 
 Expected<Compiled> compile(const CompileOptions &options, const CompileExtras &extras) {
+  ORTC_TRY(train::checkGroups(options));
   return Compilation(options, extras).run();
 }
 

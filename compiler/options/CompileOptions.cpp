@@ -188,7 +188,9 @@ static Status checkCotangents(const CompileOptions &options) {
   const char *update = options.clipNorm          ? "--clip-norm"
                        : options.clipValue       ? "--clip-value"
                        : !options.groups.empty() ? "--group"
-                                                 : findUpdateFlag(options.updateSpecs);
+                       : options.noDecay.biases || options.noDecay.norms
+                           ? "--no-decay"
+                           : findUpdateFlag(options.updateSpecs);
   if (update && !updates(options))
     return Status::refusal(std::string(update) +
                            " needs an optimizer, which an artifact with --cotangents has "
@@ -242,26 +244,27 @@ Status checkOptions(const CompileOptions &options) {
     return Status::refusal("--bind leaves tensors to the host, and --emit " + options.emit->text +
                            " places all of them; leave one of both out");
   if (!trains(options)) {
-    const char *flag = options.gradients                                ? "--gradients"
-                       : options.optimizer.isGiven                      ? "--optimizer"
-                       : options.clipNorm                               ? "--clip-norm"
-                       : options.clipValue                              ? "--clip-value"
-                       : options.accumulate > 1                         ? "--accumulate"
-                       : options.lossScale                              ? "--loss-scale"
-                       : !options.train.empty()                         ? "--train"
-                       : !options.freeze.empty()                        ? "--freeze"
-                       : !options.lora.empty()                          ? "--lora"
-                       : !options.sparse.empty()                        ? "--sparse"
-                       : options.base                                   ? "--base"
-                       : !options.qat.empty()                           ? "--qat"
-                       : options.headChunk                              ? "--head-chunk"
-                       : findUpdateFlag(options.updateSpecs)            ? findUpdateFlag(options.updateSpecs)
-                       : isNarrow                                       ? "--parameters"
-                       : !options.lossInput.empty()                     ? "--loss-input"
-                       : !options.groups.empty()                        ? "--group"
-                       : options.batchNorm.mode == BatchNormMode::Train ? "--batch-norm train"
-                       : options.dropout == DropoutMode::Train          ? "--dropout train"
-                                                                        : nullptr;
+    const char *flag = options.gradients                                 ? "--gradients"
+                       : options.optimizer.isGiven                       ? "--optimizer"
+                       : options.clipNorm                                ? "--clip-norm"
+                       : options.clipValue                               ? "--clip-value"
+                       : options.accumulate > 1                          ? "--accumulate"
+                       : options.lossScale                               ? "--loss-scale"
+                       : !options.train.empty()                          ? "--train"
+                       : !options.freeze.empty()                         ? "--freeze"
+                       : !options.lora.empty()                           ? "--lora"
+                       : !options.sparse.empty()                         ? "--sparse"
+                       : options.base                                    ? "--base"
+                       : !options.qat.empty()                            ? "--qat"
+                       : options.headChunk                               ? "--head-chunk"
+                       : findUpdateFlag(options.updateSpecs)             ? findUpdateFlag(options.updateSpecs)
+                       : isNarrow                                        ? "--parameters"
+                       : !options.lossInput.empty()                      ? "--loss-input"
+                       : !options.groups.empty()                         ? "--group"
+                       : options.noDecay.biases || options.noDecay.norms ? "--no-decay"
+                       : options.batchNorm.mode == BatchNormMode::Train  ? "--batch-norm train"
+                       : options.dropout == DropoutMode::Train           ? "--dropout train"
+                                                                         : nullptr;
     if (flag)
       return Status::refusal(std::string(flag) +
                              " needs a loss, and --loss none compiles the forward part only");

@@ -47,12 +47,17 @@ struct OptimizerSpec {
   std::string text = "sgd";
 };
 
-/// `--group REGEX:lr_scale=1,weight_decay=0`. The first group that matches a parameter's name is its group.
+/// `--group REGEX:KEY=VALUE,...`. The first group that matches a parameter's name is its group.
+/// passes/train/Optimizers.h reads the keys, which are those of an optimizer.
 struct GroupSpec {
   NamePattern pattern;
-  double lrScale = 1;
-  std::optional<double> weightDecay; ///< absent: the optimizer's
+  std::string keys; ///< what follows the colon
   std::string text;
+};
+
+/// `--no-decay biases,norms`: parameters without weight decay, unless their group says how much.
+struct NoDecaySpec {
+  bool biases = false, norms = false;
 };
 
 /// One item of `--shape`: `NAME=N` binds a symbolic dimension (or an input of rank 1), `INPUT=AxBxC` a whole
@@ -181,6 +186,7 @@ struct CompileOptions {
   std::string lossInput; ///< empty: the only graph output, or the first floating-point one
   OptimizerSpec optimizer;
   std::vector<GroupSpec> groups;
+  NoDecaySpec noDecay;
   std::optional<double> clipNorm, clipValue; ///< > 0
   uint32_t accumulate = 1;                   ///< gradient steps before an update
   std::vector<NamePattern> train, freeze;    ///< empty `train`: the default rule; freeze wins
@@ -238,6 +244,7 @@ double channelsOf(const CompileOptions &options, const std::string &tensor);
 
 /// Parsers of the specs. A refusal names the flag's part, the value and what is allowed.
 Expected<GroupSpec> parseGroup(std::string_view text);
+Expected<NoDecaySpec> parseNoDecay(std::string_view text);
 Expected<TieSpec> parseTie(std::string_view text);
 Expected<BatchNormSpec> parseBatchNorm(std::string_view text);
 std::string describeBatchNorm(const BatchNormSpec &spec);

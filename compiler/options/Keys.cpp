@@ -65,10 +65,14 @@ Expected<KeyValues> parseKeys(std::string_view text, const std::string &what, co
     auto key = std::find_if(keys.begin(), keys.end(), [&](const Key &each) { return name == each.name; });
     if (key == keys.end()) {
       std::string known;
-      for (const Key &candidate : keys)
+      std::vector<std::string> names;
+      for (const Key &candidate : keys) {
         known += (known.empty() ? "" : ", ") + std::string(candidate.name);
+        names.push_back(candidate.name);
+      }
       return Status::refusal(what + " has no option " + quote(name) +
-                             (known.empty() ? "; it takes none" : "; it takes " + known));
+                             (known.empty() ? "; it takes none" : "; it takes " + known) +
+                             suggestWord(name, names));
     }
     if (equals == std::string_view::npos)
       return Status::refusal(what + ": option " + quote(name) + " needs a value: " + key->name + "=...");

@@ -42,6 +42,7 @@ struct Key {
   bool zeroIsAbsent =
       false; ///< of an optimizer: a zero compiles nothing, so that no host can set it to more later
   std::vector<std::string> words = {}; ///< of a word: those that it may be; none: any
+  bool isRare = false;                 ///< the manifest says it where it is not the default alone
 };
 
 /// Every key of a table with its value, given or not.
@@ -78,6 +79,8 @@ std::string formatValue(const KeyValue &value);
 std::string formatSpec(const char *word, const std::vector<Key> &keys);
 /// "a, b and c".
 std::string joinWords(const std::vector<std::string> &words);
+/// "; did you mean 'word'?" where one of `words` is close to `text`, else nothing.
+std::string suggestWord(std::string_view text, const std::vector<std::string> &words);
 /// 'text'
 std::string quote(std::string_view text);
 

@@ -43,20 +43,27 @@ Expected<GroupSpec> parseGroup(std::string_view text) {
   if (!splitPattern(text, regex, rest))
     return Status::refusal(
         quote(text) +
-        " is no parameter group; write REGEX:lr_scale=X,weight_decay=Y with either option or both");
+        " is no parameter group; write REGEX:KEY=VALUE,... with keys of the optimizer, lr_scale or "
+        "optimizer=NAME");
   GroupSpec parsed;
   parsed.text = std::string(text);
-  const std::vector<Key> keys = {
-      {"lr_scale", 1.0, kNotNegative, "factor of the learning rate"},
-      {"weight_decay", 0.0, kNotNegative, "the group's own; not given: the optimizer's"}};
-  KeyValues given;
+  parsed.keys = std::string(rest);
   ORTC_TRY(NamePattern::parse(regex).moveTo(parsed.pattern));
-  ORTC_TRY(parseKeys(rest, "group " + quote(regex), keys).moveTo(given));
-  Settings settings(keys, given);
-  parsed.lrScale = settings.getNumber("lr_scale");
-  if (given.count("weight_decay"))
-    parsed.weightDecay = settings.getNumber("weight_decay");
   return parsed;
+}
+
+Expected<NoDecaySpec> parseNoDecay(std::string_view text) {
+  NoDecaySpec parsed;
+  for (std::string_view rest = text;;) {
+    std::string_view word = rest.substr(0, rest.find(','));
+    bool *field = word == "biases" ? &parsed.biases : word == "norms" ? &parsed.norms : nullptr;
+    if (!field || *field)
+      return Status::refusal(quote(text) + " must be biases, norms, or both with a comma between");
+    *field = true;
+    if (word.size() == rest.size())
+      return parsed;
+    rest.remove_prefix(word.size() + 1);
+  }
 }
 
 Expected<TieSpec> parseTie(std::string_view text) {

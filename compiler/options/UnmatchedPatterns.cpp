@@ -1,6 +1,7 @@
 // Flags whose regular expression matches nothing.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/options/CompileOptions.h"
+#include "compiler/options/Keys.h"
 
 #include <algorithm>
 #include <iterator>
@@ -21,6 +22,16 @@ static size_t editDistance(std::string_view a, std::string_view b) {
     }
   }
   return row.back();
+}
+
+std::string suggestWord(std::string_view text, const std::vector<std::string> &words) {
+  size_t least = 1 + text.size() / 4; // letters that are wrong: one, and one more of each four
+  const std::string *closest = nullptr;
+  for (const std::string &word : words)
+    if (size_t distance = editDistance(text, word);
+        distance <= least && distance < word.size() && (!closest || distance < editDistance(text, *closest)))
+      closest = &word;
+  return closest && !text.empty() ? "; did you mean " + quote(*closest) + "?" : "";
 }
 
 std::string listClosest(std::string_view pattern, const std::vector<std::string> &names) {

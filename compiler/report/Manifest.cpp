@@ -90,17 +90,26 @@ static Json describeOptimizer(const CompileOptions &options) {
   const Settings settings = train::settingsOf(options.optimizer);
   Json optimizer{{"kind", options.optimizer.name}};
   for (const Key &key : train::orderKeys(train::definitionOf(options.optimizer)))
-    optimizer[key.name] = toJson(settings.get(key.name));
+    if (!key.isRare || settings.get(key.name) != key.initial)
+      optimizer[key.name] = toJson(settings.get(key.name));
   if (!options.groups.empty()) {
     Json groups = Json::array();
     for (const GroupSpec &group : options.groups) {
-      Json item{{"regex", group.pattern.getText()}, {"lr_scale", group.lrScale}};
-      if (group.weightDecay)
-        item["weight_decay"] = *group.weightDecay;
+      Expected<train::OptimizerGroup> read = train::readGroup(group, options.optimizer);
+      assert(read && "groups were checked");
+      Json item{{"regex", group.pattern.getText()}, {"lr_scale", read->lrScale}};
+      if (read->isOther)
+        item["kind"] = read->optimizer.name;
+      for (const Key &key : train::orderKeys(train::definitionOf(read->optimizer)))
+        if (auto given = read->own.find(key.name); given != read->own.end())
+          item[key.name] = toJson(given->second);
       groups.push_back(item);
     }
     optimizer["groups"] = groups;
   }
+  for (auto [isOn, what] : {std::pair(options.noDecay.biases, "biases"), {options.noDecay.norms, "norms"}})
+    if (isOn)
+      optimizer["no_decay"].push_back(what);
   for (const SparseSpec &sparse : options.sparse)
     optimizer["sparse"].push_back({{"regex", sparse.pattern.getText()}, {"lazy", sparse.isLazy}});
   if (options.accumulate > 1)

@@ -8,7 +8,8 @@
 #include "passes/train/Channels.h"
 #include "passes/train/Constraints.h"
 #include "passes/train/LossScale.h"
-#include "passes/train/Optimizers.h"
+#include "passes/train/ParameterGroups.h"
+#include "passes/train/ParameterKinds.h"
 #include "passes/train/Passes.h"
 #include "passes/train/ProgramTensors.h"
 #include "passes/train/ScheduledRate.h"
@@ -52,14 +53,20 @@ void markSparseTables(ModuleOp module, ArrayRef<SparseSpec> sparse) {
       parameter->setAttr(kSparse, UnitAttr::get(module.getContext()));
 }
 
+/// The stored dimension that is dimension i of the file.
+static SmallVector<int64_t> axesOf(TensorOp parameter) {
+  SmallVector<int64_t> axes(cast<RankedTensorType>(parameter.getType()).getRank());
+  for (int64_t i = 0; i < static_cast<int64_t>(axes.size()); ++i)
+    axes[parameter.getPermutation() ? (*parameter.getPermutation())[i] : i] = i;
+  return axes;
+}
+
 namespace {
 
 class UpdateBuilder {
 public:
   UpdateBuilder(ModuleOp module, const UpdateOptions &options)
-      : module(module), options(options), parameters(findParameters(module)),
-        definition(definitionOf(options.optimizer)), keys(orderKeys(definition)),
-        settings(settingsOf(options.optimizer)),
+      : module(module), options(options), parameters(findParameters(module)), kinds(findKinds(module)),
         composer(module, "update", NameLoc::get(StringAttr::get(module.getContext(), "update"))),
         tensors(module, &composer), b(composer.getBuilder()), constraints(options.specs, tensors, b) {}
 
@@ -69,7 +76,8 @@ private:
   LogicalResult checkNames();
   LogicalResult takeArguments();
   LogicalResult advanceStep();
-  LogicalResult advanceCorrections();
+  LogicalResult readGroups();
+  LogicalResult advanceShared();
   LogicalResult constrainGradients();
   LogicalResult startAverages();
   LogicalResult giveNorms();
@@ -77,8 +85,11 @@ private:
   Value normOf(ArrayRef<Value> parts);
   LogicalResult clipValues();
   LogicalResult clipNorm();
-  LogicalResult takeScalars(TensorOp parameter, UpdateStep &step);
-  LogicalResult checkSparse(TensorOp parameter, UpdateStep &step);
+  LogicalResult checkRanks();
+  ParameterGroup &groupOf(TensorOp parameter);
+  bool decays(TensorOp parameter, const ParameterGroup &group) const;
+  LogicalResult readAhead(TensorOp parameter, const ParameterGroup &group, const UpdateStep &step);
+  LogicalResult checkSparse(TensorOp parameter, const ParameterGroup &group, UpdateStep &step);
   LogicalResult updateParameter(TensorOp parameter, Value whole, Value gradient);
   /// The new value of a parameter as it is stored.
   Value store(TensorOp parameter, Value value);
@@ -91,18 +102,16 @@ private:
   ModuleOp module;
   const UpdateOptions &options;
   SmallVector<TensorOp> parameters;
-  const OptimizerDefinition &definition;
-  const std::vector<Key> keys; ///< in the order of hyper-parameters
-  const Settings settings;
+  llvm::DenseMap<Attribute, ParameterKind> kinds; ///< by symbol
+  std::vector<ParameterGroup> groups;             ///< that of --optimizer, then those of --group
   FunctionComposer composer;
   ProgramTensors tensors;
   TensorBuilder &b;
   SmallVector<Value> values, gradients; ///< as `parameters`
   Value stepsBefore;                    ///< i64: the state `step` before this update
   Value finite;                         ///< i1: whether the step updates anything; null: it does
-  llvm::StringMap<Value> corrections;
-  llvm::DenseMap<Value, Value> rates; ///< by their bases
-  Value gradientNorm;                 ///< f64: of gradients that are not clipped yet; null: not asked for
+  llvm::DenseMap<Value, Value> rates;   ///< of a schedule, by their bases
+  Value gradientNorm;                   ///< f64: of gradients that are not clipped yet; null: not asked for
   Constraints constraints;
   SmallVector<Averages> averages;
   SmallVector<Port> results;
@@ -175,16 +184,118 @@ LogicalResult UpdateBuilder::advanceStep() {
   return success();
 }
 
-LogicalResult UpdateBuilder::advanceCorrections() {
-  auto type = RankedTensorType::get({}, b.getF64Type());
-  for (const Correction &correction : definition.corrections) {
-    Value beta;
-    FailureOr<Port> state = tensors.getState(correction.name, type);
-    if (failed(state) || failed(scalar(correction.key, settings.getNumber(correction.key), beta)))
+LogicalResult UpdateBuilder::readGroups() {
+  groups.emplace_back(options.optimizer);
+  for (auto [number, spec] : llvm::enumerate(options.groups)) {
+    Expected<OptimizerGroup> group = readGroup(spec, options.optimizer);
+    if (!group)
+      return emitError(module.getLoc()) << group.getStatus().getMessage();
+    groups.emplace_back(*group, number);
+  }
+  if (options.specs.schedule)
+    for (ParameterGroup &group : groups)
+      group.setSchedule([this](Value base) {
+        Value &rate = rates[base];
+        return rate = rate ? rate : schedule(b, *options.specs.schedule, base, stepsBefore);
+      });
+  return success();
+}
+
+ParameterGroup &UpdateBuilder::groupOf(TensorOp parameter) {
+  auto group = llvm::find_if(options.groups, [&](const GroupSpec &candidate) {
+    return candidate.pattern.matches(parameter.getName().str());
+  });
+  return group == options.groups.end() ? groups.front() : groups[1 + (group - options.groups.begin())];
+}
+
+/// Optimizers of matrices update nothing else.
+LogicalResult UpdateBuilder::checkRanks() {
+  std::vector<std::string> names;
+  const char *optimizer = nullptr;
+  int64_t rank = 0;
+  for (TensorOp parameter : parameters)
+    if (const OptimizerDefinition &definition = groupOf(parameter).getDefinition();
+        definition.rank && definition.rank != trainedType(parameter).getRank()) {
+      names.push_back(quote(parameter.getName().str()));
+      optimizer = definition.name;
+      rank = definition.rank;
+    }
+  if (names.empty())
+    return success();
+  constexpr size_t kShown = 3;
+  size_t count = names.size();
+  std::string first = names.front();
+  names.resize(std::min(count, kShown));
+  return emitError(module.getLoc()) << "optimizer '" << optimizer << "' updates tensors of " << rank
+                                    << " dimensions, and " << count
+                                    << (count == 1 ? " is not: " : " are not: ") << llvm::join(names, ", ")
+                                    << (count > kShown ? ", ..." : "")
+                                    << "; give them a group with another optimizer: --group "
+                                    << StringRef(first).drop_back() << ":optimizer=adamw'";
+}
+
+bool UpdateBuilder::decays(TensorOp parameter, const ParameterGroup &group) const {
+  ParameterKind kind = kinds.lookup(symbolAttribute(parameter, kTensor).getValue());
+  bool isExempt = (kind == ParameterKind::Bias && options.noDecay.biases) ||
+                  (kind == ParameterKind::Norm && options.noDecay.norms);
+  return !isExempt || group.owns(kWeightDecay);
+}
+
+/// Training reads another point than the parameter: computed where the backward functions begin.
+LogicalResult UpdateBuilder::readAhead(TensorOp parameter, const ParameterGroup &group,
+                                       const UpdateStep &step) {
+  Attribute symbol = symbolAttribute(parameter, kTensor).getValue();
+  for (int64_t binding : findBindings(module)) {
+    func::FuncOp backward = findPart(module, "backward", binding);
+    for (unsigned i = 0; backward && i < backward.getNumArguments(); ++i) {
+      if (backward.getArgAttr(i, kTensor) != symbol)
+        continue;
+      BlockArgument whole = backward.getArgument(i);
+      TensorBuilder inside(parameter.getLoc(), module.getContext());
+      inside.setInsertionPointToStart(&backward.front());
+      SmallVector<Operation *> readers(whole.getUsers());
+      auto take = [&](Value value) -> Value {
+        auto argument = cast<BlockArgument>(value);
+        Attribute tensor = composer.getArgumentAttributes()[argument.getArgNumber()].get(kTensor);
+        for (unsigned k = 0; k < backward.getNumArguments(); ++k)
+          if (backward.getArgAttr(k, kTensor) == tensor)
+            return backward.getArgument(k);
+        unsigned end = backward.getNumArguments();
+        (void)backward.insertArgument(
+            end, value.getType(),
+            DictionaryAttr::get(module.getContext(),
+                                NamedAttribute(StringAttr::get(module.getContext(), kTensor), tensor)),
+            parameter.getLoc());
+        return backward.getArgument(end);
+      };
+      Value stored = takeTrained(inside, parameter, whole);
+      UpdateStep there{
+          {inside, group.getSettings()}, inside.cast(stored, TensorBuilder::elementOf(step.parameter)), {}};
+      for (const auto &scalar : step.scalars)
+        if (isa<BlockArgument>(scalar.getValue()))
+          there.scalars[scalar.getKey()] = take(scalar.getValue());
+      for (const auto &state : step.states)
+        there.states[state.getKey()] = take(state.getValue());
+      Value ahead = inside.cast(group.getDefinition().ahead(there), TensorBuilder::elementOf(whole));
+      ahead = putTrained(inside, parameter, ahead, whole);
+      whole.replaceUsesWithIf(ahead,
+                              [&](OpOperand &use) { return llvm::is_contained(readers, use.getOwner()); });
+    }
+  }
+  return success();
+}
+
+LogicalResult UpdateBuilder::advanceShared() {
+  llvm::DenseSet<const ParameterGroup *> used{&groups.front()};
+  for (TensorOp parameter : parameters)
+    used.insert(&groupOf(parameter));
+  for (ParameterGroup &group : groups) {
+    SmallVector<std::pair<Port, Value>> updates;
+    const ParameterGroup *base = &group == &groups.front() ? nullptr : &groups.front();
+    if (used.contains(&group) && failed(group.advance(tensors, b, base, updates)))
       return failure();
-    Value advanced = advanceCorrection(b, state->value, beta);
-    corrections[correction.name] = advanced;
-    give(state->attribute, advanced, state->value);
+    for (auto &[port, value] : updates)
+      give(port.attribute, value, port.value);
   }
   return success();
 }
@@ -281,51 +392,21 @@ LogicalResult UpdateBuilder::clipNorm() {
   return success();
 }
 
-/// The hyper-parameters of one parameter, whose group may have its own.
-LogicalResult UpdateBuilder::takeScalars(TensorOp parameter, UpdateStep &step) {
-  auto group = llvm::find_if(options.groups, [&](const GroupSpec &candidate) {
-    return candidate.pattern.matches(parameter.getName().str());
-  });
-  bool isGrouped = group != options.groups.end();
-  std::string prefix = "group" + std::to_string(group - options.groups.begin()) + ".";
-  for (const Key &key : keys) {
-    if (!std::holds_alternative<double>(key.initial))
-      continue;
-    double initial = settings.getNumber(key.name);
-    std::string name = key.name;
-    if (isGrouped && name == kWeightDecay && group->weightDecay) {
-      initial = *group->weightDecay;
-      name = prefix + name;
-    }
-    if (key.zeroIsAbsent && initial == 0)
-      continue;
-    Value &value = step.scalars[key.name];
-    if (failed(scalar(name, initial, value)))
-      return failure();
-    if (options.specs.schedule && StringRef(key.name) == kLr) { // of a group, too
-      Value &rate = rates[value];
-      value = rate = rate ? rate : schedule(b, *options.specs.schedule, value, stepsBefore);
-    }
-    if (isGrouped && name == kLr && group->lrScale != 1) {
-      Value lrScale;
-      if (failed(scalar(prefix + "lr_scale", group->lrScale, lrScale)))
-        return failure();
-      value = b.mul(value, lrScale);
-    }
-  }
-  return success();
-}
-
 /// Rows that have no gradient in a step must not move in it.
-LogicalResult UpdateBuilder::checkSparse(TensorOp parameter, UpdateStep &step) {
+LogicalResult UpdateBuilder::checkSparse(TensorOp parameter, const ParameterGroup &group, UpdateStep &step) {
   const SparseSpec *spec = findSparse(options.sparse, parameter);
   if (!spec)
     return success();
   if (findChannels(parameter))
     return parameter.emitError() << "--sparse '" << spec->text << "' updates rows of '" << parameter.getName()
                                  << "', and --train trains some of its channels; leave one of both out";
+  const OptimizerDefinition &definition = group.getDefinition();
+  if (definition.spans)
+    return parameter.emitError() << "--sparse '" << spec->text << "' updates rows of '" << parameter.getName()
+                                 << "', and '" << definition.name << "' needs " << definition.spans
+                                 << "; give it a group with another optimizer";
   const char *mover = step.scalar(kWeightDecay) ? "weight_decay"
-                      : definition.movesAlways  ? definition.movesAlways(settings)
+                      : definition.movesAlways  ? definition.movesAlways(group.getSettings())
                                                 : nullptr;
   if (mover && !spec->isLazy)
     return parameter.emitError() << "--sparse '" << spec->text << "': " << mover << " of '" << definition.name
@@ -346,19 +427,35 @@ Value UpdateBuilder::store(TensorOp parameter, Value value) {
 LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value whole, Value gradient) {
   b.setLoc(parameter.getLoc());
   Value stored = takeTrained(b, parameter, whole);
-  UpdateStep step{b, settings, b.cast(stored, TensorBuilder::elementOf(gradient)), gradient, corrections, {}};
-  if (failed(takeScalars(parameter, step)) || failed(checkSparse(parameter, step)))
+  const ParameterGroup &group = groupOf(parameter);
+  const OptimizerDefinition &definition = group.getDefinition();
+  const Settings &settings = group.getSettings();
+  Type element = TensorBuilder::elementOf(gradient);
+  RankedTensorType type = trainedType(parameter).clone(element);
+  bool turns = settings.has(kMaximize) && settings.isOn(kMaximize);
+  UpdateStep step{{b, settings}, b.cast(stored, element), turns ? b.neg(gradient) : gradient};
+  step.shape = type.getShape();
+  step.axes = axesOf(parameter);
+  if (failed(group.takeScalars(tensors, b, decays(parameter, group), step.scalars)) ||
+      failed(checkSparse(parameter, group, step)))
     return failure();
   SmallVector<std::pair<const char *, Port>> ports;
   for (const StateDefinition &state : definition.states) {
     if (state.isNeeded && !state.isNeeded(settings))
       continue;
-    FailureOr<Port> port = tensors.getState(state.name, parameter, TensorBuilder::elementOf(gradient));
+    std::optional<SmallVector<int64_t>> shape(step.shape);
+    if (state.shape)
+      shape = state.shape(step.shape);
+    if (!shape)
+      continue;
+    FailureOr<Port> port = tensors.getState(state.name, parameter, type.clone(*shape));
     if (failed(port))
       return failure();
     step.states[state.name] = port->value;
     ports.push_back({state.name, *port});
   }
+  if (definition.ahead && failed(readAhead(parameter, group, step)))
+    return failure();
   definition.update(step);
   FailureOr<Value> constrained = constraints.constrainValue(parameter, step.parameter);
   if (failed(constrained))
@@ -377,8 +474,8 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value whole, Va
 }
 
 LogicalResult UpdateBuilder::run() {
-  if (failed(checkNames()) || failed(takeArguments()) || failed(advanceStep()) ||
-      (options.lossScale && failed(checkFinite())) || failed(advanceCorrections()))
+  if (failed(checkNames()) || failed(readGroups()) || failed(checkRanks()) || failed(takeArguments()) ||
+      failed(advanceStep()) || (options.lossScale && failed(checkFinite())) || failed(advanceShared()))
     return failure();
   if (failed(constrainGradients()) || failed(giveNorms()) || failed(startAverages()))
     return failure();
@@ -409,7 +506,8 @@ static LogicalResult buildAccumulate(ModuleOp module, int64_t steps) {
   for (TensorOp parameter : findParameters(module)) {
     RankedTensorType type = gradientType(parameter);
     FailureOr<Value> gradient = composer.getArgument(symbolAttribute(parameter, kGradient), type);
-    FailureOr<Port> state = tensors.getState("accumulated", parameter, type.getElementType());
+    FailureOr<Port> state =
+        tensors.getState("accumulated", parameter, trainedType(parameter).clone(type.getElementType()));
     if (failed(gradient) || failed(state))
       return failure();
     Value sum = b.add(state->value, b.mul(*gradient, spread(b, share, *gradient)));
@@ -440,6 +538,8 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     for (StringRef spec : specs)
       if (status.isOk())
         status = parseGroup(spec).moveTo(parsed.groups.emplace_back());
+    if (status.isOk() && !noDecay.empty())
+      status = parseNoDecay(std::string(noDecay)).moveTo(parsed.noDecay);
     if (!status.isOk()) {
       getOperation().emitError(status.getMessage());
       return signalPassFailure();

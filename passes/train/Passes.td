@@ -84,6 +84,7 @@ def BuildUpdatePass : Pass<"ortc-build-update", "::mlir::ModuleOp"> {
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"sgd\"", "what --optimizer takes, e.g. adamw:lr=1e-3">,
     Option<"groups", "groups", "std::string", "", "what --group takes, several separated by semicolons">,
+    Option<"noDecay", "no-decay", "std::string", "", "what --no-decay takes">,
     Option<"clipNorm", "clip-norm", "double", "0", "largest norm of all gradients together; 0: no limit">,
     Option<"clipValue", "clip-value", "double", "0", "largest magnitude of a gradient's element; 0: no limit">,
     Option<"accumulate", "accumulate", "unsigned", "1", "gradient steps before an update, at least 1">,

@@ -66,9 +66,9 @@ FailureOr<TensorOp> ProgramTensors::declareState(StringRef name, RankedTensorTyp
   return declare(create(module, Role::state, name, name, type, {}, initial, {}));
 }
 
-FailureOr<Port> ProgramTensors::getState(StringRef name, RankedTensorType type) {
+FailureOr<Port> ProgramTensors::getState(StringRef name, RankedTensorType type, ElementsAttr initial) {
   std::string free = taken.contains(name) ? "optimizer." + name.str() : name.str();
-  FailureOr<TensorOp> tensor = declare(create(module, Role::state, free, free, type, {}, {}, {}));
+  FailureOr<TensorOp> tensor = declare(create(module, Role::state, free, free, type, {}, initial, {}));
   if (failed(tensor))
     return failure();
   FailureOr<Value> value = composer->getArgument(symbolAttribute(*tensor, kTensor), type);
@@ -77,11 +77,10 @@ FailureOr<Port> ProgramTensors::getState(StringRef name, RankedTensorType type) 
   return Port{symbolAttribute(*tensor, kUpdate), *value};
 }
 
-FailureOr<Port> ProgramTensors::getState(StringRef name, TensorOp owner, Type element) {
+FailureOr<Port> ProgramTensors::getState(StringRef name, TensorOp owner, RankedTensorType type) {
   std::string symbol = (owner.getSymName() + "." + name).str(), full = (owner.getName() + "." + name).str();
-  FailureOr<TensorOp> tensor =
-      declare(create(module, Role::state, symbol, full, trainedType(owner).clone(element),
-                     owner.getPermutationAttr(), {}, FlatSymbolRefAttr::get(owner)));
+  FailureOr<TensorOp> tensor = declare(create(module, Role::state, symbol, full, type,
+                                              owner.getPermutationAttr(), {}, FlatSymbolRefAttr::get(owner)));
   if (failed(tensor))
     return failure();
   FailureOr<Value> value = composer->getArgument(symbolAttribute(*tensor, kTensor), tensor->getStoredType());

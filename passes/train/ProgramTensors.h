@@ -16,10 +16,11 @@ public:
 
   /// A hyper-parameter: rank 0, f64, settable between steps. Asked for twice, it is declared once.
   mlir::FailureOr<mlir::Value> getScalar(llvm::StringRef name, double initial);
-  /// State that starts at zero. With an owner it is named `owner.name`, and has the owner's shape and layout and
-  /// elements of the type `element`, else `type`.
-  mlir::FailureOr<Port> getState(llvm::StringRef name, mlir::RankedTensorType type);
-  mlir::FailureOr<Port> getState(llvm::StringRef name, TensorOp owner, mlir::Type element);
+  /// State of `type` that starts at `initial`; null: at zero.
+  mlir::FailureOr<Port> getState(llvm::StringRef name, mlir::RankedTensorType type,
+                                 mlir::ElementsAttr initial = {});
+  /// State that starts at zero, is named `owner.name` and has the layout of its owner. `type` has the owner's rank.
+  mlir::FailureOr<Port> getState(llvm::StringRef name, TensorOp owner, mlir::RankedTensorType type);
 
   /// Whether the model, or this object, has a tensor, an input or an output of that name.
   bool isTaken(llvm::StringRef name) const { return taken.contains(name); }

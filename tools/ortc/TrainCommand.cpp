@@ -135,8 +135,14 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
 void addTrainingFlags(CommandLine &line, CompileOptions &options) {
   line.addValue("--optimizer", "SPEC", train::describeOptimizers(),
                 fill(train::parseOptimizer, options.optimizer));
-  line.addValue("--group", "REGEX:lr_scale=1,weight_decay=0", "a parameter group; the first match wins",
+  line.addValue("--group", "REGEX:KEY=VALUE,...",
+                "a parameter group with keys of its own, lr_scale or optimizer=NAME; the first match wins",
                 append(parseGroup, options.groups), true);
+  line.addValue(
+      "--no-decay", "biases,norms",
+      "no weight decay of vectors that are added, that are multiplied by element, or of both, unless "
+      "their group gives it",
+      fill(parseNoDecay, options.noDecay));
   line.addValue("--sparse", "REGEX:lazy=0",
                 "tables that only Gather reads: a step updates the rows that it has read; repeatable; the "
                 "first match wins",

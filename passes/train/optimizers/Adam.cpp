@@ -12,9 +12,9 @@ static void update(UpdateStep &step) {
 const OptimizerDefinition kAdamOptimizer = {
     .name = "adam",
     .meaning = "steps of a size that averages of gradients and of their squares give",
-    .keys = momentKeys(0, "added to the gradient, times the parameter"),
-    .corrections = momentCorrections(),
-    .states = momentStates(),
+    .keys = momentKeys(1e-3, epsilonKey(), gradientDecayKey(), {amsgradKey(), maximizeKey()}),
+    .shared = momentCorrections(),
+    .states = {{kAverage}, {kAverageSquare}, amsgradState()},
     .update = update};
 
 } // namespace ortc::train

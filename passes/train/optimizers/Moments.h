@@ -6,14 +6,32 @@
 
 namespace ortc::train {
 
-/// The keys of adam and its relatives.
-std::vector<Key> momentKeys(double weightDecay, const char *decayMeaning);
-std::vector<Correction> momentCorrections();
-std::vector<StateDefinition> momentStates();
+inline constexpr const char *kBeta1 = "beta1", *kBeta2 = "beta2", *kEpsilon = "epsilon";
+inline constexpr const char *kCorrection1 = "bias_correction1", *kCorrection2 = "bias_correction2";
+inline constexpr const char *kAverage = "exp_avg", *kAverageSquare = "exp_avg_sq";
+inline constexpr const char *kDecoupled = "decoupled_weight_decay";
 
-/// m += (g - m)(1 - beta1); v = beta2 v + (1 - beta2) g g; p -= lr / correction1 m / (sqrt(v / correction2) +
-/// epsilon). Of sparse tables, as torch.optim.SparseAdam has it: p -= lr sqrt(correction2) / correction1 m /
-/// (sqrt(v) + epsilon).
+/// lr, beta1, beta2, epsilon and `decay`, then `more`.
+std::vector<Key> momentKeys(double lr, Key epsilon, Key decay, std::vector<Key> more = {});
+/// 1 - beta^t for both.
+std::vector<SharedState> momentCorrections();
+std::vector<StateDefinition> momentStates();
+/// Both averages move without a gradient.
+const char *momentsMoveAlways(const Settings &settings);
+
+/// m += (g - m)(1 - beta1)
+void averageGradient(UpdateStep &step);
+/// That, and v = beta2 v + (1 - beta2) g g.
+void averageMoments(UpdateStep &step);
+/// Weight decay as the switch decoupled_weight_decay says.
+void decayAsSwitched(UpdateStep &step);
+
+/// amsgrad, a switch of those that updateByMoments() serves, and its state.
+Key amsgradKey();
+StateDefinition amsgradState();
+
+/// p -= lr / correction1 m / (sqrt(v / correction2) + epsilon), with amsgrad of the largest v so far. Of sparse tables,
+/// as torch.optim.SparseAdam has it: p -= lr sqrt(correction2) / correction1 m / (sqrt(v) + epsilon).
 void updateByMoments(UpdateStep &step);
 
 } // namespace ortc::train

@@ -46,9 +46,10 @@ const OptimizerDefinition kRmsPropOptimizer = {
     .keys = {lrKey(1e-2),
              betaKey(kAlpha, 0.99, "factor of the average of squares"),
              epsilonKey(),
-             weightDecayKey(0, "added to the gradient, times the parameter"),
+             gradientDecayKey(),
              momentumKey(),
-             {kCentered, false, kSwitch, "divides by an estimate of the standard deviation"}},
+             {kCentered, false, kSwitch, "divides by an estimate of the standard deviation"},
+             maximizeKey()},
     .states = {{kSquare}, {kBuffer, hasMomentum}, {kAverage, isCentered}},
     .update = update,
     .movesAlways = movesAlways};

@@ -12,22 +12,31 @@ TEST(GroupSpecTest, SplitsAtTheLastColon) {
   ASSERT_TRUE(group) << group.getStatus().getMessage();
   EXPECT_TRUE(group->pattern.matches("layer.bias"));
   EXPECT_FALSE(group->pattern.matches("layer.weight"));
-  EXPECT_EQ(group->lrScale, 1);
-  EXPECT_EQ(group->weightDecay, 0);
+  EXPECT_EQ(group->keys, "weight_decay=0");
   group = parseGroup("a{1,2}:lr_scale=0.1");
   ASSERT_TRUE(group) << group.getStatus().getMessage();
   EXPECT_TRUE(group->pattern.matches("aa"));
-  EXPECT_FALSE(group->weightDecay);
+  EXPECT_EQ(group->keys, "lr_scale=0.1");
 }
 
 TEST(GroupSpecTest, RefusesWithReason) {
   EXPECT_EQ(
       parseGroup("(?:a|b)").getStatus().getMessage(),
-      "'(?:a|b)' is no parameter group; write REGEX:lr_scale=X,weight_decay=Y with either option or both");
+      "'(?:a|b)' is no parameter group; write REGEX:KEY=VALUE,... with keys of the optimizer, lr_scale or "
+      "optimizer=NAME");
   EXPECT_EQ(parseGroup("(:lr_scale=1").getStatus().getMessage(),
             "'(' is not a regular expression (ECMAScript); a plain dot is '\\.'");
-  EXPECT_EQ(parseGroup(".*:lr=1").getStatus().getMessage(),
-            "group '.*' has no option 'lr'; it takes lr_scale, weight_decay");
+}
+
+TEST(NoDecaySpecTest, TakesOneOrBoth) {
+  NoDecaySpec spec;
+  ASSERT_TRUE(parseNoDecay("norms").moveTo(spec).isOk());
+  EXPECT_TRUE(spec.norms && !spec.biases);
+  ASSERT_TRUE(parseNoDecay("norms,biases").moveTo(spec).isOk());
+  EXPECT_TRUE(spec.norms && spec.biases);
+  for (const char *text : {"", "bias", "norms,norms", "norms,"})
+    EXPECT_EQ(parseNoDecay(text).getStatus().getMessage(),
+              "'" + std::string(text) + "' must be biases, norms, or both with a comma between");
 }
 
 TEST(TrainSpecTest, AShareFollowsTheExpression) {

@@ -100,6 +100,33 @@ TEST(OptimizerSpecTest, HasTheDefaultsOfPyTorch) {
   EXPECT_FALSE(rmsprop.isOn("centered"));
   EXPECT_EQ(optimizer("adagrad").getNumber("lr"), 1e-2);
   EXPECT_EQ(optimizer("adagrad").getNumber("epsilon"), 1e-10);
+  auto expect = [](const char *name, std::initializer_list<std::pair<const char *, double>> numbers) {
+    Settings settings = optimizer(name);
+    for (auto [key, number] : numbers)
+      EXPECT_EQ(settings.getNumber(key), number) << name << ": " << key;
+  };
+  expect("adadelta", {{"lr", 1}, {"rho", 0.9}, {"epsilon", 1e-6}, {"weight_decay", 0}});
+  expect("adamax", {{"lr", 2e-3}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 0}});
+  expect("nadam", {{"lr", 2e-3}, {"momentum_decay", 4e-3}, {"epsilon", 1e-8}, {"weight_decay", 0}});
+  expect("radam", {{"lr", 1e-3}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 0}});
+  expect("lion", {{"lr", 1e-4}, {"beta1", 0.9}, {"beta2", 0.99}, {"weight_decay", 0}});
+  expect("lamb", {{"lr", 1e-3}, {"epsilon", 1e-6}, {"weight_decay", 1e-2}});
+  expect("lars", {{"lr", 1}, {"momentum", 0}, {"trust_coeff", 1e-3}, {"epsilon", 1e-8}, {"weight_decay", 0}});
+  expect("adafactor",
+         {{"lr", 1e-2}, {"beta2_decay", -0.8}, {"epsilon2", 1e-3}, {"d", 1}, {"weight_decay", 0}});
+  expect("muon", {{"lr", 1e-3},
+                  {"momentum", 0.95},
+                  {"weight_decay", 0.1},
+                  {"ns_a", 3.4445},
+                  {"ns_b", -4.775},
+                  {"ns_c", 2.0315},
+                  {"epsilon", 1e-7}});
+  EXPECT_EQ(optimizer("muon").getInteger("ns_steps"), 5);
+  EXPECT_TRUE(optimizer("muon").isOn("nesterov"));
+  expect("schedule_free_sgd",
+         {{"lr", 1}, {"momentum", 0.9}, {"weight_lr_power", 2}, {"warmup_steps", 0}, {"r", 0}});
+  expect("schedule_free_adamw",
+         {{"lr", 2.5e-3}, {"beta2", 0.999}, {"weight_lr_power", 2}, {"weight_decay", 0}});
 }
 
 TEST(OptimizerSpecTest, ParsesOptions) {
@@ -113,18 +140,88 @@ TEST(OptimizerSpecTest, ParsesOptions) {
 TEST(OptimizerSpecTest, RefusesWithReason) {
   auto refuse = [](const char *text) { return parseOptimizer(text).getStatus().getMessage(); };
   EXPECT_EQ(refuse("nosuch"),
-            "there is no optimizer 'nosuch'; there are sgd, adam, adamw, rmsprop and adagrad");
+            "there is no optimizer 'nosuch'; there are sgd, adam, adamw, rmsprop, adagrad, adadelta, adamax, "
+            "nadam, "
+            "radam, lion, lamb, lars, adafactor, muon, schedule_free_sgd and schedule_free_adamw");
+  EXPECT_NE(refuse("adan").find("; did you mean 'adam'?"), std::string::npos);
+  EXPECT_NE(refuse("ada_factor").find("; did you mean 'adafactor'?"), std::string::npos);
+  EXPECT_EQ(refuse("lbfgs:lr=1"),
+            "optimizer 'lbfgs' is none of a compiled step: it computes the loss several times "
+            "in a step, as its line search goes");
+  EXPECT_EQ(refuse("sam"),
+            "optimizer 'sam' is none of a compiled step: it computes the gradient twice in a step, the "
+            "second time at other weights");
+  EXPECT_EQ(refuse("galore"),
+            "optimizer 'galore' is none of a compiled step: it decomposes gradients into singular "
+            "vectors every few hundred steps; --lora trains few numbers, too");
   EXPECT_EQ(refuse("sgd:lr=-1"), "optimizer 'sgd': lr is '-1' but must be a number from 0 to 3.4e38");
   EXPECT_EQ(refuse("sgd:lr=1e39"), "optimizer 'sgd': lr is '1e39' but must be a number from 0 to 3.4e38");
   EXPECT_EQ(refuse("sgd:lr=nan"), "optimizer 'sgd': lr is 'nan' but must be a number from 0 to 3.4e38");
   EXPECT_EQ(refuse("sgd:lr=1 "), "optimizer 'sgd': lr is '1 ' but must be a number from 0 to 3.4e38");
   EXPECT_EQ(refuse("sgd:nesterov=1"), "optimizer 'sgd': nesterov needs a momentum above 0");
-  EXPECT_EQ(refuse("sgd:beta1=0.9"),
-            "optimizer 'sgd' has no option 'beta1'; it takes lr, momentum, weight_decay, nesterov");
+  EXPECT_EQ(refuse("sgd:beta1=0.9"), "optimizer 'sgd' has no option 'beta1'; it takes lr, momentum, "
+                                     "weight_decay, nesterov, dampening, maximize");
+  EXPECT_EQ(refuse("sgd:momentun=0.9"),
+            "optimizer 'sgd' has no option 'momentun'; it takes lr, momentum, weight_decay, "
+            "nesterov, dampening, maximize; did you mean 'momentum'?");
+  EXPECT_EQ(refuse("sgd:momentum=0.9,nesterov=1,dampening=0.1"),
+            "optimizer 'sgd': nesterov needs a dampening of 0");
+  EXPECT_EQ(refuse("muon:ns_steps=100"), "optimizer 'muon': ns_steps must be from 0 to 99");
+  EXPECT_EQ(refuse("muon:adjust_lr_fn=mine"),
+            "optimizer 'muon': adjust_lr_fn is 'mine' but must be one of original, "
+            "match_rms_adamw, spectral_unclamped");
   EXPECT_EQ(refuse("adam:beta2=1"),
             "optimizer 'adam': beta2 is '1' but must be a number of at least 0 and below 1");
   EXPECT_EQ(refuse("rmsprop:beta1=0.9"), "optimizer 'rmsprop' has no option 'beta1'; it takes lr, alpha, "
-                                         "epsilon, weight_decay, momentum, centered");
+                                         "epsilon, weight_decay, momentum, centered, maximize");
+}
+
+static std::string refuseGroup(const char *group, const char *base = "sgd") {
+  GroupSpec spec;
+  OptimizerSpec optimizer;
+  EXPECT_TRUE(parseGroup(group).moveTo(spec).isOk());
+  EXPECT_TRUE(parseOptimizer(base).moveTo(optimizer).isOk());
+  return readGroup(spec, optimizer).getStatus().getMessage();
+}
+
+TEST(OptimizerGroupTest, ReadsKeysOfItsOptimizer) {
+  GroupSpec spec;
+  OptimizerSpec base;
+  ASSERT_TRUE(parseOptimizer("adamw:lr=0.1,beta1=0.5").moveTo(base).isOk());
+  ASSERT_TRUE(parseGroup(".*bias:lr_scale=2,beta2=0.9").moveTo(spec).isOk());
+  Expected<OptimizerGroup> group = readGroup(spec, base);
+  ASSERT_TRUE(bool(group));
+  EXPECT_FALSE(group->isOther);
+  EXPECT_EQ(group->lrScale, 2);
+  EXPECT_EQ(group->own.size(), 1u);
+  Settings settings = settingsOf(group->optimizer);
+  EXPECT_EQ(settings.getNumber("lr"), 0.1);
+  EXPECT_EQ(settings.getNumber("beta1"), 0.5);
+  EXPECT_EQ(settings.getNumber("beta2"), 0.9);
+  for (const char *text :
+       {".*:optimizer=adam", ".*:lr_scale=3,optimizer=adam", ".*:optimizer=adam,lr_scale=3"}) {
+    ASSERT_TRUE(parseGroup(text).moveTo(spec).isOk());
+    group = readGroup(spec, base);
+    ASSERT_TRUE(bool(group)) << group.getStatus().getMessage();
+    EXPECT_TRUE(group->isOther);
+    EXPECT_EQ(settingsOf(group->optimizer).getNumber("beta1"), 0.9)
+        << "another optimizer has its own defaults";
+  }
+}
+
+TEST(OptimizerGroupTest, RefusesWithReason) {
+  EXPECT_EQ(refuseGroup(".*:momentun=1"), "group '.*' of optimizer 'sgd' has no option 'momentun'; it takes "
+                                          "lr_scale, lr, momentum, weight_decay, "
+                                          "nesterov, dampening, maximize; did you mean 'momentum'?");
+  EXPECT_NE(
+      refuseGroup(".*:optimizer=adamm").find("group '.*': there is no optimizer 'adamm'; there are sgd, "),
+      std::string::npos);
+  EXPECT_NE(refuseGroup(".*:optimizer=adamm").find("; did you mean 'adam'?"), std::string::npos);
+  EXPECT_EQ(refuseGroup(".*:optimizer=lars,rho=1").find("group '.*' of optimizer 'lars' has no option 'rho'"),
+            0u);
+  EXPECT_EQ(refuseGroup(".*:nesterov=1"), "group '.*' of optimizer 'sgd': nesterov needs a momentum above 0");
+  EXPECT_EQ(refuseGroup(".*:lr=-1"),
+            "group '.*' of optimizer 'sgd': lr is '-1' but must be a number from 0 to 3.4e38");
 }
 
 /// What the rest of the compiler takes for granted of every row of the tables.
@@ -132,8 +229,10 @@ TEST(DefinitionTest, HasWhatGroupsAndLabelsNeed) {
   for (const OptimizerDefinition *each : listOptimizers()) {
     Settings settings(each->keys, {});
     EXPECT_TRUE(settings.has(kLr) && settings.has(kWeightDecay)) << each->name << ": --group changes both";
-    for (const Correction &correction : each->corrections)
-      EXPECT_TRUE(settings.has(correction.key)) << each->name << ": " << correction.name;
+    for (const SharedState &state : each->shared)
+      for (const char *key : state.keys)
+        EXPECT_TRUE(settings.has(key)) << each->name << ": " << state.name;
+    EXPECT_FALSE(settings.has("lr_scale") || settings.has("optimizer")) << each->name << ": keys of groups";
   }
   for (const LossDefinition *each : listLosses()) {
     Settings settings(each->keys, {});

@@ -3,12 +3,14 @@
 
 usage: make_torch_references.py [NAME ...]     (from anywhere, with torch; the same bytes every time with one version of it)
 
-Without NAME all of them; other versions of torch change last digits.
+Without NAME all of them; other versions of torch change last digits. Beside torch, lion.py needs lion-pytorch, lamb.py and lars.py
+need timm, and schedule_free_*.py need schedulefree.
 
 losses/NAME.py has `cases(draw)`, which yields (case, --loss, prediction, label, loss module); draw(*shape) gives random numbers. A sixth item,
 {name: tensor}, has inputs beside the label, which the module gets behind it. FILES of the module, {name: tensor}, become Inputs/factors/NAME.npy;
 --loss names them with @ in front.
-optimizers/NAME.py has `cases()`, which yields (case, --optimizer, function that makes the optimizer of a list of parameters).
+optimizers/NAME.py has `cases()`, which yields (case, --optimizer, function that makes the optimizer, or several, of the parameters
+in the order of PARAMETERS). A fourth thing may be {"groups": what --group takes, with ; between, "clip_norm": a number}.
 """
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import importlib.util
@@ -19,8 +21,15 @@ import torch
 
 from make_references import HERE, dense, number
 
-STEPS = 5
-PARAMETERS = {"fc.weight": (3, 2), "fc.bias": (3,)}
+STEPS = 50
+PARAMETERS = {"fc.weight": (3, 2), "fc.bias": (3,), "conv.weight": (2, 3, 1, 2), "in.weight": (2, 4)}
+TRANSPOSED = ("in.weight",)  # how it is stored
+
+
+def gradient(step, parameter, shape):
+    """Numbers that binary fractions hold, of no period that the steps would show. The test computes the same."""
+    place = np.arange(int(np.prod(shape)))
+    return torch.tensor(((7 * step * step + 13 * place + 5 * step * place + 3 * parameter) % 23 - 11) / 8.0).reshape(shape)
 
 
 def load(path):
@@ -56,23 +65,34 @@ def write_losses(path):
 
 
 def write_optimizers(path):
+    torch.set_default_dtype(torch.float64)  # scalars of state are of the default type
     functions = []
-    for name, spec, make in load(path).cases():
+    for name, spec, make, *more in load(path).cases():
+        settings = {"groups": "", **(more[0] if more else {})}
         draw = make_draw()
         initial = [draw(*shape) for shape in PARAMETERS.values()]
-        gradients = [draw(STEPS, *shape) for shape in PARAMETERS.values()]
         values = [torch.nn.Parameter(value.clone()) for value in initial]
-        optimizer = make(values)
+        optimizers = make(values)
+        optimizers = optimizers if isinstance(optimizers, list) else [optimizers]
+        for optimizer in optimizers:
+            getattr(optimizer, "train", lambda: None)()
         for t in range(STEPS):
-            for value, gradient in zip(values, gradients):
-                value.grad = gradient[t].clone()
-            optimizer.step()
+            for i, value in enumerate(values):
+                value.grad = gradient(t, i, value.shape)
+            if "clip_norm" in settings:
+                torch.nn.utils.clip_grad_norm_(values, settings["clip_norm"])
+            for optimizer in optimizers:
+                optimizer.step()
+        for optimizer in optimizers:
+            getattr(optimizer, "eval", lambda: None)()
         arguments = []
-        for parameter, value, gradient, expected in zip(PARAMETERS, initial, gradients, values):
-            (vt, vv), (_, gv), (_, ev) = dense(value.numpy()), dense(gradient.numpy()), dense(expected.detach().numpy())
-            arguments.append(f'  {vt} {{test.name = "{parameter}", test.value = {vv},\n    test.gradients = {gv},\n    test.expected = {ev}}}')
+        for parameter, value, expected in zip(PARAMETERS, initial, values):
+            (vt, vv), (_, ev) = dense(value.numpy()), dense(expected.detach().numpy())
+            stored = ", test.permutation = array<i64: 1, 0>" if parameter in TRANSPOSED else ""
+            arguments.append(f'  {vt} {{test.name = "{parameter}", test.value = {vv},\n    test.expected = {ev}{stored}}}')
+        clip = f", test.clip_norm = {number(settings['clip_norm'])} : f64" if "clip_norm" in settings else ""
         functions.append(f"func.func private @{name}(\n" + ",\n".join(arguments) + ")\n"
-                         f'  attributes {{test.optimizer = "{spec}", test.groups = "", test.steps = {STEPS} : i64}}')
+                         f'  attributes {{test.optimizer = "{spec}", test.groups = "{settings["groups"]}"{clip}, test.steps = {STEPS} : i64}}')
     write(path, "Parameters after some steps", functions)
 
 

@@ -1,0 +1,142 @@
+// Every optimizer over fifty steps, with a group and clipping, against PyTorch (test/optimizers/make-optimizers.py).
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <cmath>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "test/e2e/Tool.h"
+
+using namespace ortc;
+using namespace ortc::test;
+
+namespace {
+
+/// Two ways in float64: rounding of 1e-16 that fifty steps carry on.
+constexpr double kTolerance = 1e-10;
+/// `ortc eval` takes means of float32 numbers.
+constexpr double kEvalTolerance = 1e-7;
+
+nlohmann::json readCases() {
+  std::ifstream file(sourcePath("optimizers/optimizers.json"));
+  return nlohmann::json::parse(file);
+}
+
+/// The largest distance relative to the largest expected magnitude.
+double distance(const std::vector<double> &wanted, const std::vector<double> &got) {
+  if (wanted.size() != got.size())
+    return INFINITY;
+  double off = 0, span = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    span = std::max(span, std::fabs(wanted[i]));
+    double difference = std::fabs(wanted[i] - got[i]);
+    off = std::isnan(difference) ? INFINITY : std::max(off, difference);
+  }
+  return off / span;
+}
+
+/// One case by its place in the file, in a precision.
+class OptimizersTest : public testing::TestWithParam<size_t> {
+protected:
+  void compile(const std::string &precision, const std::vector<std::string> &more = {}) {
+    std::vector<std::string> flags{"train",    entry.model(), "-o",          folder / "artifact",
+                                   "--target", "native",      "--precision", precision,
+                                   "--quiet"};
+    flags.insert(flags.end(), entry.flags.begin(), entry.flags.end());
+    for (const nlohmann::json &flag : each["flags"])
+      flags.push_back(flag);
+    flags.insert(flags.end(), more.begin(), more.end());
+    mustRun(flags);
+  }
+  void run(int steps, const std::vector<std::string> &more) {
+    std::vector<std::string> flags{"run",     folder / "artifact",   "--data", entry.data(), "--no-shuffle",
+                                   "--steps", std::to_string(steps), "--quiet"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    mustRun(flags);
+  }
+  std::string saved(const std::string &name) const { return folder / (name + ".safetensors"); }
+
+  /// What the training that was saved came to, as the file has it.
+  std::map<std::string, std::vector<double>> measure() {
+    std::map<std::string, std::vector<double>> got{{"loss", loadLosses(folder / "run.jsonl")}};
+    for (const auto &[name, values] : loadValues(saved("end"))) {
+      double sum = 0, squares = 0;
+      for (double value : values.data) {
+        sum += value;
+        squares += value * value;
+      }
+      got[name] = {sum, std::sqrt(squares)};
+    }
+    Outcome eval =
+        mustRun({"eval", folder / "artifact", "--data", entry.data(), "--load", saved("end"), "--json"});
+    got["eval"] = {nlohmann::json::parse(eval.text)["loss"]};
+    return got;
+  }
+  void expectTorch(bool isWide) {
+    auto got = measure();
+    for (const auto &[key, wanted] : each["expected"].items())
+      EXPECT_LE(distance(wanted, got[key]),
+                isWide ? (key == "eval" ? kEvalTolerance : kTolerance) : double(each["tolerance"][key]))
+          << key;
+  }
+
+  nlohmann::json each = readCases().at(GetParam());
+  ZooEntry entry{each["model"]};
+  TemporaryFolder folder;
+};
+
+TEST_P(OptimizersTest, WideIsTorch) {
+  compile("f64");
+  run(50, {"--metrics", folder / "run.jsonl", "--save", saved("end")});
+  expectTorch(/*isWide=*/true);
+}
+
+/// float32, also in two parts: what is saved in between is all that goes on.
+TEST_P(OptimizersTest, IsTorchAndResumes) {
+  compile("f32");
+  run(50, {"--metrics", folder / "run.jsonl", "--save", saved("end")});
+  expectTorch(/*isWide=*/false);
+  run(20, {"--save", saved("half")});
+  run(30, {"--load", saved("half"), "--save", saved("resumed")});
+  EXPECT_EQ(readTensors(saved("resumed")), readTensors(saved("end")));
+}
+
+std::string nameOf(const testing::TestParamInfo<size_t> &info) {
+  nlohmann::json each = readCases().at(info.param);
+  return caseName(each["model"]) + "_" + std::string(each["optimizer"]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, OptimizersTest, testing::Range<size_t>(0, readCases().size()), nameOf);
+
+class OptimizersRefusalTest : public testing::Test {
+protected:
+  std::string refuse(const std::vector<std::string> &more) {
+    ZooEntry entry("mlp-digits");
+    TemporaryFolder folder;
+    std::vector<std::string> flags{"train", entry.model(), "-o", folder / "artifact"};
+    flags.insert(flags.end(), entry.flags.begin(), entry.flags.end());
+    flags.insert(flags.end(), more.begin(), more.end());
+    Outcome outcome = runTool(flags);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_FALSE(std::ifstream(folder / "artifact/model.ortc").good());
+    return outcome.errors;
+  }
+};
+
+TEST_F(OptimizersRefusalTest, SaysWhatAndWhatToDo) {
+  auto expect = [&](const std::vector<std::string> &flags, const std::string &text) {
+    std::string errors = refuse(flags);
+    EXPECT_NE(errors.find(text), std::string::npos) << errors;
+  };
+  expect({"--optimizer", "muon"}, "optimizer 'muon' updates tensors of 2 dimensions, and 2 are not: "
+                                  "'0.bias', '2.bias'; give them a group with "
+                                  "another optimizer: --group '0.bias:optimizer=adamw'");
+  expect({"--group", ".*bias:optimizer=adan"}, "there is no optimizer 'adan'");
+  expect({"--group", ".*bias:optimizer=adan"}, "; did you mean 'adam'?");
+  expect({"--optimizer", "adamw", "--group", ".*bias:beta3=0.9"},
+         "group '.*bias' of optimizer 'adamw' has no option 'beta3'; it takes lr_scale, lr, beta1, beta2, ");
+  expect({"--optimizer", "lbfgs"}, "optimizer 'lbfgs' is none of a compiled step: ");
+  expect({"--no-decay", "bias"}, "'bias' must be biases, norms, or both with a comma between");
+}
+
+} // namespace

@@ -1,0 +1,15 @@
+"""Cases of adam: torch.optim.Adam.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+import torch
+
+
+def cases():
+    adam = lambda **given: lambda values: torch.optim.Adam(values, **given)
+    yield "adam", "adam", adam()
+    yield "adam_amsgrad", "adam:lr=0.01,amsgrad=1,weight_decay=0.1", adam(lr=0.01, amsgrad=True, weight_decay=0.1)
+    yield "adam_maximize", "adam:lr=0.01,maximize=1,epsilon=1e-3", adam(lr=0.01, maximize=True, eps=1e-3)
+    groups = lambda values: torch.optim.Adam([{"params": values[:1] + values[2:]},
+                                              {"params": values[1:2], "lr": 0.02, "betas": (0.8, 0.999), "amsgrad": True}], lr=0.01, weight_decay=0.01)
+    yield "adam_all", "adam:lr=0.01,weight_decay=0.01", groups, {"groups": ".*bias:lr_scale=2,beta1=0.8,amsgrad=1", "clip_norm": 1.5}
