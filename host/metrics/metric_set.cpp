@@ -3,6 +3,7 @@
 #include "host/metrics/metric_set.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "host/data/convert.h"
 
@@ -260,11 +261,26 @@ static int64_t countFrom(const Shape &shape, size_t from) {
   return count;
 }
 
+/// Elements `step` apart, from `first` on.
+static void readAlong(const TensorView &view, int64_t first, int64_t step, int64_t count, double *to) {
+  const uint8_t *from = view.data + size_t(first) * getElementBytes(view.type);
+  if (view.type == DataType::Float32 && step == 1) { // logits of a large vocabulary, say
+    for (int64_t i = 0; i < count; ++i) {
+      float value = 0;
+      std::memcpy(&value, from + size_t(i) * sizeof(value), sizeof(value));
+      to[i] = double(value);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i)
+    to[i] = loadAsDouble(view.type, from + size_t(i * step) * getElementBytes(view.type));
+}
+
 /// Classes along an axis, or two of which a logit has the second one's score.
 void MetricSet::addChoices(Group &group, const TensorView &output, const TensorView &label, int64_t rows) {
   const Comparison &comparison = group.comparison;
-  LabelKind labels = comparison.facts.labels;
-  bool isDecision = labels == LabelKind::Decisions, isIndex = labels == LabelKind::Indices;
+  bool isDecision = comparison.facts.labels == LabelKind::Decisions;
+  bool isIndex = comparison.facts.labels == LabelKind::Indices;
   // Everything in front of the axis is `outer`, all behind it `inner`; a decision has an axis of its own at the end.
   Shape shape = output.shape;
   auto axis = isDecision ? shape.size() : size_t(*comparison.axis);
@@ -272,34 +288,23 @@ void MetricSet::addChoices(Group &group, const TensorView &output, const TensorV
     shape[0] = rows;
   int64_t inner = isDecision ? 1 : countFrom(shape, axis + 1);
   int64_t outer = countFrom(Shape(shape.begin(), shape.begin() + int64_t(axis)), 0);
-  size_t element = getElementBytes(output.type), labelElement = getElementBytes(label.type);
+  size_t labelElement = getElementBytes(label.type);
   int64_t classes = isDecision ? 1 : comparison.facts.classes;
   std::vector<double> scores(size_t(comparison.facts.classes)), probabilities(scores.size());
   Prediction prediction;
   prediction.scores = scores.data();
   for (int64_t place = 0; place < outer * inner; ++place) {
     int64_t base = place / inner * classes * inner + place % inner;
-    auto read = [&](const TensorView &view, size_t bytes, int64_t c) {
-      return loadAsDouble(view.type, view.data + size_t(base + c * inner) * bytes);
-    };
     if (isIndex) {
       prediction.wanted = loadAsInteger(label.type, label.data + size_t(place) * labelElement);
       if (prediction.wanted == comparison.ignore || prediction.wanted < 0 || prediction.wanted >= classes)
         continue;
     }
-    if (isDecision) {
-      scores[1] = read(output, element, 0);
-      prediction.wanted = isFloat(label.type)
-                              ? read(label, labelElement, 0) >= 0.5
-                              : loadAsInteger(label.type, label.data + size_t(base) * labelElement) > 0;
-    } else {
-      for (int64_t c = 0; c < classes; ++c)
-        scores[size_t(c)] = read(output, element, c);
-    }
-    if (labels == LabelKind::Probabilities) {
-      for (int64_t c = 0; c < classes; ++c)
-        probabilities[size_t(c)] = read(label, labelElement, c);
-      prediction.wanted = std::max<int64_t>(findLargest(probabilities.data(), classes), 0);
+    readAlong(output, base, inner, classes, isDecision ? &scores[1] : scores.data());
+    if (!isIndex) {
+      readAlong(label, base, inner, classes, probabilities.data());
+      prediction.wanted = isDecision ? probabilities[0] >= 0.5
+                                     : std::max<int64_t>(findLargest(probabilities.data(), classes), 0);
     }
     group.add(prediction);
   }
@@ -308,13 +313,11 @@ void MetricSet::addChoices(Group &group, const TensorView &output, const TensorV
 void MetricSet::addValues(Group &group, const TensorView &output, const TensorView &label, int64_t rows) {
   size_t element = getElementBytes(output.type), labelElement = getElementBytes(label.type);
   int64_t columns = group.comparison.facts.columns, count = columns * (output.shape.empty() ? 1 : rows);
-  bool isWhole = !isFloat(label.type);
   for (int64_t i = 0; i < count; ++i) {
     double score = loadAsDouble(output.type, output.data + size_t(i) * element);
-    const uint8_t *at = label.data + size_t(i) * labelElement;
     Prediction prediction;
     prediction.scores = &score;
-    prediction.value = isWhole ? double(loadAsInteger(label.type, at)) : loadAsDouble(label.type, at);
+    prediction.value = loadAsDouble(label.type, label.data + size_t(i) * labelElement);
     prediction.column = i % columns;
     group.add(prediction);
   }

@@ -160,6 +160,20 @@ TEST_F(FollowTest, TheLastCheckpointsStay) {
   EXPECT_EQ(readFile(rest.save), readFile(options.save));
 }
 
+TEST_F(FollowTest, SaysThatNoEvaluationWasDue) {
+  TrainOptions options = makeFollowed(2, "short");
+  options.saveBest = folder / "best.safetensors";
+  options.quiet = false;
+  testing::internal::CaptureStderr();
+  expectOk(train(options, interrupted));
+  std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("--save-best has saved nothing: no evaluation that was due gave a finite loss"),
+            std::string::npos)
+      << text;
+  EXPECT_FALSE(std::filesystem::exists(options.saveBest));
+  EXPECT_EQ(readEvents(options.metrics, "eval").size(), 1u); // at the end, for the eye
+}
+
 TEST_F(FollowTest, TheBestFileIsNoOtherFile) {
   TrainOptions options = makeFollowed(3, "run");
   options.saveBest = options.save;
