@@ -11,7 +11,7 @@ namespace ortc::host {
 
 struct ReportOptions {
   std::vector<std::string> runs;  ///< files of --metrics
-  std::vector<std::string> plans; ///< a manifest.json, or a report of `ortc plan` or `ortc train`
+  std::vector<std::string> plans; ///< a manifest.json, or a report of `ortc plan`
   std::string output;
   bool quiet = false;
 };
