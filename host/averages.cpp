@@ -53,26 +53,65 @@ static Status copyAverage(Session &session, const ortc_tensor_info &from, const 
   return status == ORTC_OK ? Status() : bad(status);
 }
 
+static std::string counterOf(const std::string &kind) { return kind + ".n_averaged"; }
+
+Status checkAverages(const Artifact &artifact, const std::string &flag, const std::string &kind) {
+  ortc_tensor_info counter{};
+  counter.size = sizeof(counter);
+  if (kind.empty() || ortc_tensor_find(artifact.getProgram(), counterOf(kind).c_str(), &counter) == ORTC_OK)
+    return Status();
+  return Status::refusal(flag + " " + kind + ": " + artifact.getPath() +
+                         " has no such averages; compile it with --" + kind);
+}
+
+/// Calls `use` for every average and its parameter.
+template <typename Use>
+static Status forEachAverage(const Artifact &artifact, const std::string &kind, Use use) {
+  ortc_tensor_info from{}, to{};
+  from.size = to.size = sizeof(from);
+  for (uint32_t i = 0; ortc_tensor_get(artifact.getProgram(), i, &from) == ORTC_OK; ++i)
+    if (from.role == ORTC_ROLE_STATE && from.owner != ORTC_NONE &&
+        ortc_tensor_get(artifact.getProgram(), from.owner, &to) == ORTC_OK &&
+        from.name == std::string(to.name) + "." + kind)
+      ORTC_TRY(use(from, to));
+  return Status();
+}
+
 Status takeAverages(const Artifact &artifact, Session &session, const std::string &kind) {
   if (kind.empty())
     return Status();
+  ORTC_TRY(checkAverages(artifact, "--weights", kind));
   double averaged = 0;
-  if (ortc_get_scalar(session.get(), (kind + ".n_averaged").c_str(), &averaged) != ORTC_OK)
-    return Status::refusal("--weights " + kind + ": " + artifact.getPath() +
-                           " has no such averages; compile it with --" + kind);
+  ORTC_TRY(session.getScalar(counterOf(kind), averaged));
   if (averaged == 0)
     return Status::refusal("--weights " + kind +
                            ": nothing was averaged yet; give --load with a checkpoint of a "
                            "training that has come so far");
-  ortc_tensor_info from{}, to{};
-  from.size = to.size = sizeof(from);
-  for (uint32_t i = 0; ortc_tensor_get(artifact.getProgram(), i, &from) == ORTC_OK; ++i) {
-    if (from.role != ORTC_ROLE_STATE || from.owner == ORTC_NONE ||
-        ortc_tensor_get(artifact.getProgram(), from.owner, &to) != ORTC_OK ||
-        from.name != std::string(to.name) + "." + kind)
-      continue;
-    ORTC_TRY(copyAverage(session, from, to));
-  }
+  return forEachAverage(artifact, kind, [&](const ortc_tensor_info &from, const ortc_tensor_info &to) {
+    return copyAverage(session, from, to);
+  });
+}
+
+Status AveragesInPlace::take(const Artifact &artifact, Session &session, const std::string &kind) {
+  double averaged = 0;
+  if (!kind.empty())
+    ORTC_TRY(session.getScalar(counterOf(kind), averaged));
+  if (averaged == 0)
+    return Status();
+  return forEachAverage(artifact, kind, [&](const ortc_tensor_info &from, const ortc_tensor_info &to) {
+    auto &[name, values] = kept.emplace_back(to.name, std::vector<uint8_t>(to.bytes));
+    ortc_status status = ortc_read(session.get(), to.name, values.data(), values.size());
+    return status == ORTC_OK ? copyAverage(session, from, to)
+                             : Status::failure("'" + name + "' cannot be read: " + ortc_status_name(status));
+  });
+}
+
+Status AveragesInPlace::giveBack(Session &session) {
+  for (const auto &[name, values] : kept)
+    if (ortc_status status = ortc_write(session.get(), name.c_str(), values.data(), values.size());
+        status != ORTC_OK)
+      return Status::failure("'" + name + "' cannot be written: " + ortc_status_name(status));
+  kept.clear();
   return Status();
 }
 

@@ -13,4 +13,20 @@ Status checkWeightsName(const std::string &name);
 /// other; "" copies nothing. Refuses where the artifact has none, or nothing was averaged yet.
 Status takeAverages(const Artifact &artifact, Session &session, const std::string &kind);
 
+/// Averages in place of parameters for a while: of an evaluation within a training. It takes memory for the parameters.
+class AveragesInPlace {
+public:
+  /// Does nothing for "", and where nothing was averaged yet.
+  Status take(const Artifact &artifact, Session &session, const std::string &kind);
+  /// The parameters as they were.
+  Status giveBack(Session &session);
+  bool isTaken() const { return !kept.empty(); }
+
+private:
+  std::vector<std::pair<std::string, std::vector<uint8_t>>> kept;
+};
+
+/// Refuses where the artifact keeps no averages of a kind; "" stands for the parameters.
+Status checkAverages(const Artifact &artifact, const std::string &flag, const std::string &kind);
+
 } // namespace ortc::host

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <unistd.h>
 
+#include "host/averages.h"
 #include "host/buckets.h"
 #include "host/data/convert.h"
 #include "host/data/output_paths.h"
@@ -180,6 +181,7 @@ Status Trainer::open() {
     ORTC_TRY(buckets->readLengths(*source, options.buckets, data));
   accumulateEntry = findBeside(ORTC_ENTRY_ACCUMULATE, *entry);
   if (!options.evalData.empty()) {
+    ORTC_TRY(checkAverages(artifact, "--eval-weights", options.evalWeights));
     ORTC_TRY(artifact.findEntry(ORTC_ENTRY_EVAL, buckets ? entry->bindingName : options.binding, evalEntry));
     for (const std::string &metric : options.evalMetrics)
       ORTC_TRY(evalMetrics.add(metric));
@@ -520,9 +522,14 @@ bool Trainer::isEvaluationDue() const {
 /// One that is not due, at the end of a run, is shown and counts for nothing else: an uninterrupted run has none there.
 Status Trainer::evaluateNow(bool isDue) {
   Evaluation result;
-  ORTC_TRY(evaluate(
+  AveragesInPlace averages;
+  ORTC_TRY(averages.take(artifact, session, options.evalWeights));
+  bool isAveraged = averages.isTaken();
+  Status evaluated = evaluate(
       session, artifact, *evalEntry, evalData, evalData.getSlices(), [this](int64_t) { return !interrupted; },
-      evalMetrics, result));
+      evalMetrics, result);
+  ORTC_TRY(averages.giveBack(session));
+  ORTC_TRY(evaluated);
   if (interrupted) // and half of an evaluation is none
     return Status();
   evaluatedStep = position.step;
@@ -531,6 +538,8 @@ Status Trainer::evaluateNow(bool isDue) {
       {"step", std::to_string(position.step)},
       {"epoch", std::to_string(epoch)},
       {"eval_loss", formatJsonNumber(result.loss.mean())}};
+  if (isAveraged)
+    fields.push_back({"weights", formatJsonString(options.evalWeights)});
   std::string text = "eval loss " + formatShort(result.loss.mean(), 5);
   if (result.hasAccuracy) {
     fields.push_back({"accuracy", formatJsonNumber(result.getAccuracy())});

@@ -32,10 +32,11 @@ struct TrainOptions {
   Watch watch;                          ///< tensors to see in the metrics
   int64_t watchEvery = 0;               ///< steps; 0: kWatchEvery
   std::string metrics, save, load;
-  int64_t saveEvery = 0; ///< steps; 0: at the end only
-  int64_t keep = 0;      ///< checkpoints of saveEvery that stay; 0: the newest, without a name of its own
-  int64_t evalEvery = 0; ///< steps; 0: an epoch
-  FollowOptions follow;  ///< what evaluations are for
+  std::string evalWeights; ///< averages that evaluations take, as AveragesInPlace has them
+  int64_t saveEvery = 0;   ///< steps; 0: at the end only
+  int64_t keep = 0;        ///< checkpoints of saveEvery that stay; 0: the newest, without a name of its own
+  int64_t evalEvery = 0;   ///< steps; 0: an epoch
+  FollowOptions follow;    ///< what evaluations are for
   std::string saveBest;
   bool stopOnNan = false, quiet = false;
   bool profile = false; ///< ends with a table of the kernels by time

@@ -288,6 +288,33 @@ TEST_F(UpdateTest, AveragesTakeThePlaceOfParameters) {
   }
 }
 
+/// Evaluations within a training: what eval says of the checkpoint, and no bit of the training changes.
+TEST_F(UpdateTest, TrainingsEvaluateAverages) {
+  mustCompile("a", {"--optimizer", "adamw:lr=0.02", "--ema", "decay=0.8", "--swa", "start=7"});
+  train("a", "plain.safetensors", 10);
+  for (const std::string kind : {"ema", "swa"}) {
+    train("a", "evaluated.safetensors", 10,
+          {"--eval-data", entry.data(), "--eval-weights", kind, "--metrics", folder / "m.jsonl"});
+    EXPECT_TRUE(readFile(folder / "plain.safetensors") == readFile(folder / "evaluated.safetensors"));
+    std::ifstream file(folder / "m.jsonl");
+    std::vector<Json> evaluations;
+    for (std::string line; std::getline(file, line);)
+      if (Json event = Json::parse(line); event.value("event", "") == "eval")
+        evaluations.push_back(event);
+    ASSERT_EQ(evaluations.size(), 2u); // after 5 steps, with no mean yet
+    EXPECT_EQ(evaluations[0].contains("weights"), kind == "ema");
+    EXPECT_EQ(evaluations[1]["weights"], kind);
+    Json eval = Json::parse(mustRun({"eval", folder / "a", "--data", entry.data(), "--load",
+                                     folder / "plain.safetensors", "--weights", kind, "--json", "--quiet"})
+                                .text);
+    EXPECT_EQ(float(evaluations[1]["eval_loss"]), float(eval["loss"]));
+  }
+  Outcome outcome = runTool({"run", folder / "a", "--data", entry.data(), "--eval-weights", "ema"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.errors.find("--eval-weights needs --eval-data FILE"), std::string::npos)
+      << outcome.errors;
+}
+
 TEST_F(UpdateTest, AveragesThatAreNotThereAreRefused) {
   mustCompile("a", {"--optimizer", "sgd:lr=0.1", "--ema", "decay=0.9"});
   auto refuse = [&](const std::string &kind, const std::string &message) {

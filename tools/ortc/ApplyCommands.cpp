@@ -18,7 +18,7 @@ static void addApply(CLI::App &app, Action &action, const char *name, const char
   line.addText("--load", "FILE.safetensors", "a checkpoint; default: the weights in the artifact",
                options->load);
   if (run != host::computeGradients)
-    line.addWeights(options->weights);
+    line.addWeights("--weights", options->weights);
   line.addText("--binding", "NAME", "default: the first that has the entry", options->binding);
   line.addWhole("--steps",
                 std::string("slices to take; default: ") + (run == host::computeGradients ? "1" : "all"),

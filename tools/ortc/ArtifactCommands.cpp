@@ -14,7 +14,7 @@ void addExportCommand(CLI::App &app, Action &action) {
   line.addText("--load", "FILE.safetensors|DIR",
                "a checkpoint, or adapters in files of PEFT; default: the weights in the artifact",
                options->load);
-  line.addWeights(options->weights);
+  line.addWeights("--weights", options->weights);
   line.addText("-o,--output", "TRAINED.onnx", "where the model goes, adapters merged into its weights",
                options->output);
   line.addText("--adapter", "DIR", "where the adapters alone go, in the two files of PEFT", options->adapter);

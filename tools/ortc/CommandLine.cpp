@@ -85,9 +85,8 @@ void CommandLine::addDevice(std::string &target) {
       });
 }
 
-void CommandLine::addWeights(std::string &target) {
-  addValue("--weights", "ema|swa",
-           "averages of --ema or --swa in place of the parameters; default: the parameters",
+void CommandLine::addWeights(const std::string &name, std::string &target) {
+  addValue(name, "ema|swa", "averages of --ema or --swa in place of the parameters; default: the parameters",
            [&target](const std::string &value) {
              target = value;
              return host::checkWeightsName(value);

@@ -33,8 +33,8 @@ public:
   void addWhole(const std::string &names, const std::string &help, Number &target, int64_t least,
                 int64_t most);
   void addFlag(const std::string &names, const std::string &help, bool &target, bool value = true);
-  /// The flag --weights, of commands that take parameters.
-  void addWeights(std::string &target);
+  /// The flag `name`: averages in place of parameters.
+  void addWeights(const std::string &name, std::string &target);
   /// --device NAME.
   void addDevice(std::string &target);
   /// An argument without a name.

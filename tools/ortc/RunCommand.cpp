@@ -56,6 +56,7 @@ void addRunCommand(CLI::App &app, Action &action) {
                   return status.isOk() ? schedule.check(text) : status;
                 });
   line.addText("--eval-data", "FILE", "evaluates on this file after every epoch", options->evalData);
+  line.addWeights("--eval-weights", options->evalWeights);
   line.addWhole("--eval-every", "evaluates after every N steps instead", options->evalEvery, 1, INT64_MAX);
   line.addValue(
       "--metric", "NAME",
@@ -106,6 +107,8 @@ void addRunCommand(CLI::App &app, Action &action) {
     if (!options->buckets.empty() && !options->binding.empty())
       return reportError(
           "--buckets chooses the binding of every step, and --binding one for all; give one of them", 2);
+    if (!options->evalWeights.empty() && options->evalData.empty())
+      return reportError("--eval-weights needs --eval-data FILE", 2);
     if (options->rank >= options->world)
       return reportError("--rank " + std::to_string(options->rank) + " must be below --world, which is " +
                              std::to_string(options->world),
