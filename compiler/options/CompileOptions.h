@@ -291,7 +291,8 @@ struct KnownNames {
 std::string listClosest(std::string_view pattern, const std::vector<std::string> &names);
 
 /// A sentence for every --train, --freeze, --group, --sparse and --regularize pattern that matches no name, with the
-/// names closest to it: it most likely has a typo. And one for every list, of flags and of `more`, that has names which are not known.
+/// names closest to it: it most likely has a typo. And one for every list, of flags and of `more`, that has names which
+/// are not known.
 std::vector<std::string> findUnmatchedPatterns(const CompileOptions &options,
                                                const std::vector<NamePattern> &more, const KnownNames &known);
 
