@@ -176,12 +176,12 @@ TEST_F(UpdateTest, SchedulesThatDoNotFitAreRefused) {
 constexpr double kNormTolerance = 1e-5;
 
 TEST_F(UpdateTest, StepsGiveNorms) {
+  mustCompile("gradients", {"--optimizer", "sgd:lr=0.1", "--gradients"});
   for (const std::vector<std::string> &more :
        {std::vector<std::string>{}, {"--clip-norm", "0.3"}, {"--clip-value", "0.001"}}) {
     std::vector<std::string> flags{"--optimizer", "sgd:lr=0.1", "--step-outputs", "grad_norm,param_norm"};
     flags.insert(flags.end(), more.begin(), more.end());
     mustCompile("norms", flags);
-    mustCompile("gradients", {"--optimizer", "sgd:lr=0.1", "--gradients"});
     train("norms", "one.safetensors", 1, {"--metrics", folder / "one.jsonl"});
     mustRun({"gradients", folder / "gradients", "--data", entry.data(), "-o", folder / "g.safetensors",
              "--quiet"});
@@ -363,7 +363,10 @@ protected:
   std::string writeMask(const std::string &name, const std::string &tensor, host::Shape shape,
                         float other = 1) {
     std::vector<uint8_t> bytes;
-    for (int64_t i = 0; i < shape[0] * shape[1]; ++i) {
+    int64_t count = 1;
+    for (int64_t size : shape)
+      count *= size;
+    for (int64_t i = 0; i < count; ++i) {
       float value = i % 3 == 0 ? 0 : i == 1 ? other : 1;
       auto first = reinterpret_cast<const uint8_t *>(&value);
       bytes.insert(bytes.end(), first, first + sizeof value);
@@ -401,6 +404,27 @@ TEST_F(MaskTest, AnUpdateMasksWhatWasLoaded) {
   EXPECT_NE(valuesOf(loadValues(folder / "plain.safetensors"), "0.weight").data[0], 0);
   train("masked", "masked.safetensors", 1, {"--load", folder / "plain.safetensors"});
   EXPECT_EQ(valuesOf(loadValues(folder / "masked.safetensors"), "0.weight").data[0], 0);
+}
+
+/// Programs store filters with their channels last.
+TEST_F(MaskTest, FiltersAreMaskedAsTheFileHasThem) {
+  entry = ZooEntry("lenet");
+  std::vector<std::string> arguments{"train",       entry.model(),
+                                     "-o",          folder / "a",
+                                     "--target",    "native",
+                                     "--optimizer", "adamw:lr=0.02",
+                                     "--mask",      writeMask("mask.npz", "3.weight", {12, 6, 5, 5}),
+                                     "--quiet"};
+  arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
+  mustRun(arguments);
+  for (int steps : {0, 2}) {
+    train("a", "m.safetensors", steps);
+    auto found = loadValues(folder / "m.safetensors");
+    const Values &weight = valuesOf(found, "3.weight");
+    ASSERT_EQ(weight.data.size(), 12u * 6 * 5 * 5);
+    for (size_t i = 0; i < weight.data.size(); ++i)
+      ASSERT_EQ(weight.data[i] == 0, i % 3 == 0) << i;
+  }
 }
 
 TEST_F(MaskTest, MasksThatDoNotFitAreRefused) {
