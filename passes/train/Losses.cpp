@@ -65,7 +65,11 @@ Expected<LossSpec> parseLoss(std::string_view text) {
     for (const LossDefinition *each : listLosses())
       words.push_back(each->name);
     words.insert(words.end(), {"output:NAME", "none"});
-    return Status::refusal("there is no " + what + "; there are " + joinWords(words));
+    auto distance = [&](const std::string &each) { return StringRef(each).edit_distance(StringRef(word)); };
+    auto nearest = llvm::min_element(
+        words, [&](const std::string &a, const std::string &b) { return distance(a) < distance(b); });
+    return Status::refusal("there is no " + what + "; there are " + joinWords(words) + "; the nearest is " +
+                           quote(*nearest));
   } else {
     ORTC_TRY(
         parseSettings(hasRest, rest, what, keysOf(*definition), definition->contradict).moveTo(parsed.given));

@@ -46,11 +46,11 @@ TEST(LossSpecTest, ParsesNamesAndOptions) {
 
 TEST(LossSpecTest, RefusesWithReason) {
   auto refuse = [](const char *text) { return parseLoss(text).getStatus().getMessage(); };
-  EXPECT_EQ(refuse("nosuch"), "there is no loss 'nosuch'; there are cross_entropy, nll, mse, l1, smooth_l1, "
-                              "bce_with_logits, kl_div, huber, "
-                              "poisson_nll, focal, dice, hinge, hinge_embedding, soft_margin, "
-                              "multilabel_soft_margin, multi_margin, info_nce, "
-                              "ctc, output:NAME and none");
+  EXPECT_EQ(refuse("hubr"), "there is no loss 'hubr'; there are cross_entropy, nll, mse, l1, smooth_l1, "
+                            "bce_with_logits, kl_div, huber, "
+                            "poisson_nll, focal, dice, hinge, hinge_embedding, soft_margin, "
+                            "multilabel_soft_margin, multi_margin, info_nce, "
+                            "ctc, output:NAME and none; the nearest is 'huber'");
   EXPECT_EQ(refuse("mse:beta=1"), "loss 'mse' has no option 'beta'; it takes reduction, sample_weight");
   EXPECT_EQ(refuse("none:beta=1"), "loss 'none' has no option 'beta'; it takes none");
   EXPECT_EQ(
