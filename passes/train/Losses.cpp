@@ -217,7 +217,8 @@ FailureOr<Value> buildLossValue(TensorBuilder &b, const LossSpec &loss, Value pr
     return b.reshape(x, {});
   }
   const LossDefinition &definition = definitionOf(loss);
-  if (const char *reason = definition.misshape ? definition.misshape(TensorBuilder::typeOf(x)) : nullptr)
+  if (const char *reason =
+          definition.misshape ? definition.misshape(settingsOf(loss), TensorBuilder::typeOf(x)) : nullptr)
     return emitError(b.getLoc()) << "loss " << loss.name << " cannot take an output of type "
                                  << prediction.getType() << ": " << reason;
   FailureOr<RankedTensorType> labelType = inferLabelType(loss, TensorBuilder::typeOf(x), b.getLoc());

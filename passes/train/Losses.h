@@ -70,7 +70,7 @@ struct LossDefinition {
   /// The scalar loss, of reduceTerms(): a mean or a sum over samples, as `ortc eval` takes it to be.
   mlir::Value (*build)(const LossOperands &operands);
   /// Why the formula does not take a prediction of that type, or null.
-  const char *(*misshape)(mlir::RankedTensorType prediction) = nullptr;
+  const char *(*misshape)(const Settings &settings, mlir::RankedTensorType prediction) = nullptr;
   /// LabelKind::Sequences: the shape of labels.
   llvm::SmallVector<int64_t> (*inferLabel)(const Settings &settings,
                                            mlir::RankedTensorType prediction) = nullptr;

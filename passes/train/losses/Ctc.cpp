@@ -20,10 +20,13 @@ static constexpr const char *kBlank = "blank", *kZeroInfinity = "zero_infinity",
 /// The logarithm of 0. Sums over a billion frames stay finite in float32.
 static constexpr double kNever = -1e29;
 
-static const char *misshape(RankedTensorType prediction) {
-  return prediction.getRank() != 3      ? "it needs [frames, samples, classes]"
-         : prediction.getDimSize(2) < 2 ? "it needs a class beside the blank"
-                                        : nullptr;
+static const char *misshape(const Settings &settings, RankedTensorType prediction) {
+  if (prediction.getRank() != 3)
+    return "it needs [frames, samples, classes]";
+  if (prediction.getDimSize(2) < 2)
+    return "it needs a class beside the blank";
+  return settings.getInteger(kBlank) >= prediction.getDimSize(2) ? "the blank is not one of the classes"
+                                                                 : nullptr;
 }
 
 static SmallVector<int64_t> inferLabel(const Settings &settings, RankedTensorType prediction) {

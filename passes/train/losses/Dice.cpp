@@ -9,7 +9,7 @@ namespace ortc::train {
 
 static constexpr const char *kSmooth = "smooth";
 
-static const char *misshape(RankedTensorType prediction) {
+static const char *misshape(const Settings &, RankedTensorType prediction) {
   return prediction.getRank() < 2 ? "it needs [samples, values] or [samples, channels, places...]" : nullptr;
 }
 

@@ -10,7 +10,7 @@ using nn::TensorBuilder;
 
 static constexpr const char *kTemperature = "temperature";
 
-static const char *misshape(RankedTensorType prediction) {
+static const char *misshape(const Settings &, RankedTensorType prediction) {
   return prediction.getRank() != 2 ? "it needs [samples, features]" : nullptr;
 }
 

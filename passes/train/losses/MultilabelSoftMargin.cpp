@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace ortc::train {
 
-static const char *misshape(RankedTensorType prediction) {
+static const char *misshape(const Settings &, RankedTensorType prediction) {
   return prediction.getRank() == 0 ? "it needs an axis of classes" : nullptr;
 }
 

@@ -1,6 +1,7 @@
 // RUN: ortc-opt %s --ortc-build-loss="loss=mse:sample_weight=1" | FileCheck %s --check-prefix=WEIGHT
 // RUN: ortc-opt %s --ortc-build-loss="loss=ctc:labels=6,sample_weight=1" | FileCheck %s --check-prefix=CTC
 // RUN: ortc-opt %s --ortc-build-loss="loss=ctc:input_lengths=0,target_lengths=0" | FileCheck %s --check-prefix=FULL
+// RUN: not ortc-opt %s --ortc-build-loss="loss=ctc:blank=5" 2>&1 | FileCheck %s --check-prefix=BLANK
 // Breaks when a loss lacks an input that it asks for, or has one that it does not ask for.
 
 func.func private @forward_train_0(%x: tensor<7x2x5xf32> {train.input = "x"}) -> (tensor<7x2x5xf32> {train.output = "x"}) {
@@ -25,3 +26,5 @@ func.func private @forward_train_0(%x: tensor<7x2x5xf32> {train.input = "x"}) ->
 // FULL-LABEL: func.func private @loss_0(
 // FULL-SAME: tensor<2x7xi64> {train.input = "label"})
 // FULL-NOT: _lengths
+
+// BLANK: error: loss ctc cannot take an output of type 'tensor<7x2x5xf32>': the blank is not one of the classes
