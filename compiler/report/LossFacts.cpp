@@ -15,8 +15,9 @@ namespace ortc::report {
 void describeLoss(ModuleOp program, CompileFacts &facts) {
   auto function = program.lookupSymbol<func::FuncOp>("loss_0");
   if (auto weights =
-          function ? function->getAttrOfType<DenseF64ArrayAttr>(train::kClassWeightAttribute) : nullptr)
-    facts.classWeight.assign(weights.asArrayRef().begin(), weights.asArrayRef().end());
+          function ? function->getAttrOfType<DenseFPElementsAttr>(train::kClassWeightAttribute) : nullptr)
+    for (const APFloat &each : weights.getValues<APFloat>())
+      facts.classWeight.push_back(each.convertToDouble());
   for (unsigned i = 0; function && i < function.getNumArguments(); ++i) {
     auto type = cast<RankedTensorType>(function.getArgument(i).getType());
     if (auto name = function.getArgAttrOfType<StringAttr>(i, train::kOutput);

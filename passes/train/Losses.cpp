@@ -227,7 +227,7 @@ FailureOr<Value> buildLossValue(TensorBuilder &b, const LossSpec &loss, Value pr
   FailureOr<Value> prepared = prepareLabel(b, loss, label, *labelType);
   if (failed(prepared))
     return failure();
-  FailureOr<int64_t> axis = 0;
+  FailureOr<int64_t> axis = TensorBuilder::rankOf(x) - 1;
   if (hasClasses(loss))
     axis = findClassAxis(loss, TensorBuilder::typeOf(x), b.getLoc());
   if (failed(axis))

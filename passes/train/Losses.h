@@ -28,11 +28,11 @@ inline constexpr const char *kNoFile = "none";
 struct LossOperands {
   nn::TensorBuilder &b;
   const Settings &settings;
-  mlir::Value prediction;        ///< in f32, or f64
-  mlir::Value label;             ///< of inferLabelType()'s type; indices may be i32
-  int64_t axis;                  ///< LabelKind::Classes: of the classes in `prediction`, not negative
-  mlir::Value factors = {};      ///< of the key class_weight or pos_weight, or null
-  mlir::Value sampleWeight = {}; ///< of the label's leading dimension, or null
+  mlir::Value prediction;   ///< in f32, or f64
+  mlir::Value label;        ///< of inferLabelType()'s type; indices may be i32
+  int64_t axis;             ///< of the classes in `prediction`, not negative; LabelKind::Values: the last
+  mlir::Value factors = {}; ///< of the key class_weight or pos_weight, or null
+  mlir::Value sampleWeight = {};           ///< of the label's leading dimension, or null
   llvm::ArrayRef<mlir::Value> inputs = {}; ///< the definition's own, in its order
 };
 

@@ -3,6 +3,7 @@
 #include "passes/train/losses/ClassIndices.h"
 
 #include "dialects/train/TrainDialect.h"
+#include "passes/train/losses/FactorFiles.h"
 
 #include <limits>
 
@@ -52,9 +53,14 @@ Value ClassLabels::pick(Value x) const {
   return b.sum(b.select(isClass, x, b.zerosLike(x)), {operands.axis});
 }
 
-Value ClassLabels::reduce(Value each, double sign) const {
+Value ClassLabels::reduce(Value each, double sign, bool countsFactors) const {
   TensorBuilder &b = operands.b;
-  Value counts = factors ? b.select(counted, factors, b.zerosLike(factors)) : counted;
+  Value counts = counted;
+  if (factors && countsFactors) {
+    counts = b.select(counted, factors, b.zerosLike(factors));
+    b.getInsertionBlock()->getParentOp()->setAttr(
+        kClassWeightAttribute, operands.factors.getDefiningOp<arith::ConstantOp>().getValue());
+  }
   return reduceTerms(operands,
                      {.each = b.select(counted, each, b.zerosLike(each)), .counts = counts, .sign = sign});
 }
@@ -72,7 +78,7 @@ Value reduceOverClasses(const LossOperands &operands, Value logProbability, doub
     Value everyClass = b.mulScalar(b.sum(every, {axis}), smoothing / classes);
     each = b.add(b.mulScalar(each, 1 - smoothing), everyClass);
   }
-  return labels.reduce(each, /*sign=*/-1);
+  return labels.reduce(each, /*sign=*/-1, /*countsFactors=*/true);
 }
 
 } // namespace ortc::train

@@ -9,7 +9,7 @@ namespace ortc::train {
 /// The keys that a loss of class indices has.
 Key axisKey();
 Key ignoreIndexKey();
-/// PyTorch's `weight`: a mean divides by the factors of the labels.
+/// PyTorch's `weight`.
 Key classWeightKey();
 
 /// x, which has the shape of the prediction, times the factors of classes, if there are any.
@@ -21,8 +21,9 @@ struct ClassLabels {
 
   /// x, which has the shape of the prediction, at the class of every label; 0 where labels are ignored.
   mlir::Value pick(mlir::Value x) const;
-  /// The loss of terms of the label's shape, without those of ignored labels.
-  mlir::Value reduce(mlir::Value each, double sign) const;
+  /// The loss of terms of the label's shape, without those of ignored labels. With `countsFactors` a label counts in a
+  /// mean what its class weighs.
+  mlir::Value reduce(mlir::Value each, double sign, bool countsFactors) const;
 
   const LossOperands &operands;
   mlir::Value counted; ///< i1 of the label's shape: the label is not ignored

@@ -57,7 +57,6 @@ FailureOr<Value> readFactors(const LossOperands &operands, StringRef loss) {
                 ", which does not broadcast to the logits' " +
                 host::formatShape(host::Shape(prediction.getShape().begin(), prediction.getShape().end())));
   const size_t size = host::getElementBytes(array.type);
-  SmallVector<double> values;
   SmallVector<APFloat> rounded;
   const bool isDouble = prediction.getElementType().isF64();
   for (size_t i = 0; i * size < array.bytes; ++i) {
@@ -65,11 +64,8 @@ FailureOr<Value> readFactors(const LossOperands &operands, StringRef loss) {
     if (!(value >= 0) || std::isinf(isDouble ? value : static_cast<float>(value)))
       return fail(path + " has " + formatValue(value) + " at index " + std::to_string(i) +
                   " but factors must be finite and not negative");
-    values.push_back(value);
     rounded.push_back(isDouble ? APFloat(value) : APFloat(static_cast<float>(value)));
   }
-  if (areClasses)
-    b.getInsertionBlock()->getParentOp()->setAttr(kClassWeightAttribute, b.getDenseF64ArrayAttr(values));
   auto type = RankedTensorType::get(array.shape, prediction.getElementType());
   return arith::ConstantOp::create(b, DenseElementsAttr::get(type, rounded)).getResult();
 }

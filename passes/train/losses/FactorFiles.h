@@ -6,7 +6,7 @@
 
 namespace ortc::train {
 
-/// Attribute of the function of a loss, for the manifest: the factors of its classes.
+/// Attribute of the function of a loss, for the manifest: the factors of classes that a mean divides by.
 inline constexpr llvm::StringLiteral kClassWeightAttribute = "train.class_weight";
 
 /// The constant of the key class_weight (one number for each class) or pos_weight (a shape that broadcasts to that of

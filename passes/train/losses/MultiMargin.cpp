@@ -26,7 +26,10 @@ static Value build(const LossOperands &operands) {
   Value cost = b.select(labels.isClass, zero, clampAtZero(b, excess));
   if (operands.settings.getInteger(kPower) == 2)
     cost = b.mul(cost, cost);
-  return labels.reduce(b.mean(cost, {axis}), /*sign=*/1);
+  Value each = b.mean(cost, {axis});
+  if (labels.factors)
+    each = b.mul(each, labels.factors);
+  return labels.reduce(each, /*sign=*/1, /*countsFactors=*/false);
 }
 
 const LossDefinition kMultiMarginLoss = {
@@ -35,6 +38,7 @@ const LossDefinition kMultiMarginLoss = {
     .label = LabelKind::Classes,
     .keys = {axisKey(),
              ignoreIndexKey(),
+             classWeightKey(),
              {kPower, int64_t(1), kWhole, "the power, 1 or 2"},
              {kMargin, 1.0, kNumber, "by how much the right class must be above others"}},
     .contradict = contradict,

@@ -1,7 +1,7 @@
 // The loss multilabel_soft_margin: torch.nn.MultiLabelSoftMarginLoss.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/train/Losses.h"
 #include "passes/train/losses/Branches.h"
+#include "passes/train/losses/ClassIndices.h"
 
 using namespace mlir;
 
@@ -15,13 +15,14 @@ static const char *misshape(const Settings &, RankedTensorType prediction) {
 static Value build(const LossOperands &operands) {
   nn::TensorBuilder &b = operands.b;
   Value x = operands.prediction;
-  return reduceTerms(operands,
-                     {b.mean(binaryCrossEntropy(b, x, operands.label), {nn::TensorBuilder::rankOf(x) - 1})});
+  Value each = weighClasses(operands, binaryCrossEntropy(b, x, operands.label));
+  return reduceTerms(operands, {b.mean(each, {operands.axis})});
 }
 
 const LossDefinition kMultilabelSoftMarginLoss = {
     .name = "multilabel_soft_margin",
     .meaning = "binary cross entropies of logits and labels of 0 and 1, their mean over the last axis a term",
+    .keys = {classWeightKey()},
     .misfits = {{"Sigmoid", "multilabel_soft_margin applies a sigmoid itself", nullptr}},
     .build = build,
     .misshape = misshape};

@@ -53,3 +53,9 @@ def cases(draw):
            lambda x, y, w: (torch.nn.functional.kl_div(x, y, reduction="none").sum(1) * w).sum() / w.sum(), weight)
     same = {"sample_weight": torch.full((4,), 3.0, dtype=torch.float64)}
     yield "samples_equal", "huber:sample_weight=1", x, target, lambda x, y, w: torch.nn.HuberLoss()(x, y), same
+
+    margin = torch.nn.MultiMarginLoss
+    y = torch.tensor([1, 3, 4, 2])
+    yield "classes_multi_margin", "multi_margin:class_weight=@classes.npy", x, y, margin(weight=classes)
+    yield "classes_multi_margin_squares", "multi_margin:p=2,class_weight=@classes.npy,reduction=sum", x, y, margin(p=2, weight=classes, reduction="sum")
+    yield "classes_multilabel", "multilabel_soft_margin:class_weight=@classes.npy", x, (p > 0.2).double(), torch.nn.MultiLabelSoftMarginLoss(classes)
