@@ -5,6 +5,8 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "host/order.h"
 #include "host/pieces.h"

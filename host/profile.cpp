@@ -195,7 +195,7 @@ std::string formatProfile(const Profile &profile, const std::string &target, siz
   line.seconds = profile.between;
   text += printLine(line, step, "(between kernels: dispatch, checks of indices)");
   line.seconds = profile.data;
-  text += printLine(line, step, "(data: copies of the inputs)");
+  text += printLine(line, step, "(data: waiting for it, copies of the inputs)");
   text += printLine(profile.total, step, "the step");
   return text;
 }

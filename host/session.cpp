@@ -137,6 +137,30 @@ Status Session::feed(const Entry &entry, const Batches &batches, int64_t slice, 
   return Status();
 }
 
+Status Session::feed(const Feed &feed) {
+  const Entry &entry = *feed.entry;
+  ORTC_TRY(use(entry));
+  for (size_t i = 0; i < entry.inputs.size(); ++i) {
+    Buffer &buffer = *state->buffers.at({entry.binding, entry.inputs[i].name});
+    std::copy_n(feed.inputs[i].data(), buffer.bytes, buffer.data);
+  }
+  return Status();
+}
+
+Status fill(const Batches &batches, int64_t slice, const Order *order, Feed &feed) {
+  const std::vector<InputSpec> &inputs = feed.entry->inputs;
+  feed.inputs.resize(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    size_t bytes = 0;
+    if (!countBytes(inputs[i].shape, inputs[i].type, bytes))
+      return Status::failure("'" + inputs[i].name + "' has shape " + formatShape(inputs[i].shape) +
+                             ", whose size overflows");
+    feed.inputs[i].resize(bytes);
+    ORTC_TRY(batches.gather(i, slice, order, inputs[i].shape, feed.inputs[i].data()));
+  }
+  return Status();
+}
+
 Status Session::step(const Entry &entry, double &loss, ortc_status *told) {
   ORTC_TRY(use(entry));
   loss = std::numeric_limits<double>::quiet_NaN();

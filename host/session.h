@@ -5,6 +5,7 @@
 #include <map>
 
 #include "host/artifact.h"
+#include "host/feeder.h"
 
 struct ortc_pool;
 
@@ -30,6 +31,9 @@ struct LoadResult {
       notes; ///< what a training that goes on should say: values that it replaces, state that is dropped
 };
 
+/// Reads what Session::feed() takes.
+Status fill(const Batches &batches, int64_t slice, const Order *order, Feed &feed);
+
 /// One session; the artifact must outlive it. Inputs and outputs live in buffers of this class, one for each
 /// name and binding, which all entries of the binding share.
 class Session {
@@ -45,6 +49,8 @@ public:
 
   /// Fills the inputs of an entry with slice k of the data, cut where they are smaller than those the data are for.
   Status feed(const Entry &entry, const Batches &batches, int64_t slice, const Order *order);
+  /// The same from what was read ahead.
+  Status feed(const Feed &feed);
   /// Runs an entry. `loss` is NaN where it has none. On failure `status` tells what the runtime said.
   Status step(const Entry &entry, double &loss, ortc_status *status = nullptr);
   /// The buffer of an input or output.

@@ -12,6 +12,7 @@
 #include "host/data/convert.h"
 #include "host/data/output_paths.h"
 #include "host/evaluate.h"
+#include "host/feeder.h"
 #include "host/index_place.h"
 #include "host/kept_checkpoints.h"
 #include "host/position.h"
@@ -36,12 +37,20 @@ public:
   Status run();
 
 private:
+  /// Where the data of the next step are that is read, which comes before the next step that is done.
+  struct Reading {
+    int64_t epoch, slice;
+    int64_t orderedEpoch = -1;
+    std::optional<Order> order = std::nullopt;
+  };
+
   Status open();
   Status resume();
   Status planRates();
   Status loop();
+  Status read(Reading &reading, Feed &feed) const;
   const Entry *findBeside(uint32_t role, const Entry &beside) const;
-  Status trainStep(const Order *order);
+  Status trainStep();
   Status describeStep(const Entry &taken, MetricsFile::Fields &fields);
   bool isEvaluationDue() const;
   Status resumeFollower(const Metadata &metadata);
@@ -49,7 +58,7 @@ private:
   Status follow(const Evaluation &result);
   Status save();
   Status reportProfile();
-  Status explain(const Status &status, ortc_status told, const std::string &place);
+  Status explain(const Status &status, ortc_status told, const Entry &taken);
   Status warnOfLoss();
   void endEpoch();
   Status keep(const Status &failure);
@@ -89,6 +98,7 @@ private:
   int64_t epochSteps = 0;
   std::string evaluation; ///< what was found since the last line of an epoch
   Clock::time_point started, epochStarted;
+  Feeder feeder; // ends before what it reads
 };
 
 } // namespace
@@ -359,22 +369,24 @@ Status Trainer::loop() {
   if (options.profile)
     profiler.start(stepsWanted, artifact.readKernels().kernels.size());
   started = epochStarted = Clock::now();
-  std::optional<Order> order;
-  int64_t orderedEpoch = -1;
   // A run that was interrupted in an evaluation has left it to this one.
   if (follower.isActive() && position.step > 0 && stepsWanted > 0 && isEvaluationDue() &&
       follower.getEvaluatedStep() != position.step)
     ORTC_TRY(evaluateNow(/*isDue=*/true));
+  // Bytes and steps that are read ahead, where these are several: a thread may wait a while for a processor.
+  constexpr size_t kAhead = 4 << 20, kMostAhead = 64;
+  size_t bytes = 1;
+  for (size_t i = 0; i < entry->inputs.size(); ++i)
+    bytes += data.getInputBytes(i);
+  feeder.start(std::min(kAhead / bytes, kMostAhead), stepsWanted,
+               [this, reading = std::make_shared<Reading>(Reading{position.epoch, position.slice})](
+                   Feed &feed) { return read(*reading, feed); });
   while (stepsDone < stepsWanted && !interrupted && !follower.isExhausted()) {
     if (position.slice == data.getSlices()) {
       ++position.epoch;
       position.slice = 0;
     }
-    if (position.shuffle && orderedEpoch != position.epoch) {
-      order = data.makeOrder(position.seed, position.epoch);
-      orderedEpoch = position.epoch;
-    }
-    ORTC_TRY(trainStep(position.shuffle ? &*order : nullptr));
+    ORTC_TRY(trainStep());
     if (isEvaluationDue())
       ORTC_TRY(evaluateNow(/*isDue=*/true));
     if (position.slice == data.getSlices())
@@ -382,10 +394,26 @@ Status Trainer::loop() {
     if (!options.save.empty() && options.saveEvery && stepsDone % options.saveEvery == 0)
       ORTC_TRY(save());
   }
+  feeder.stop();
   return Status();
 }
 
-Status Trainer::trainStep(const Order *order) {
+/// On the feeder's thread.
+Status Trainer::read(Reading &reading, Feed &feed) const {
+  if (reading.slice == data.getSlices()) {
+    ++reading.epoch;
+    reading.slice = 0;
+  }
+  if (position.shuffle && reading.orderedEpoch != reading.epoch) {
+    reading.order = data.makeOrder(position.seed, reading.epoch);
+    reading.orderedEpoch = reading.epoch;
+  }
+  const Order *order = position.shuffle ? &*reading.order : nullptr;
+  feed.entry = buckets ? &buckets->choose(data, reading.slice, order) : entry;
+  return fill(data, reading.slice++, order, feed);
+}
+
+Status Trainer::trainStep() {
   double rate = schedule.getRate(position.lr, position.step);
   if (rate != setRate) {
     ORTC_TRY(session.setScalar("lr", rate));
@@ -397,8 +425,11 @@ Status Trainer::trainStep(const Order *order) {
     rate = artifact.getSchedule()->getRate(rate, int64_t(updates));
   }
   auto begin = Clock::now();
-  const Entry &chosen = buckets ? buckets->choose(data, position.slice, order) : *entry;
-  ORTC_TRY(session.feed(chosen, data, position.slice, order));
+  const Feed *feed = nullptr;
+  if (Status status = feeder.take(feed); !status.isOk())
+    return interrupted ? Status() : status; // reading ends early then
+  const Entry &chosen = *feed->entry;
+  ORTC_TRY(session.feed(*feed));
   ortc_status told = ORTC_OK;
   bool updates = !accumulateEntry || (position.step + 1) % accumulate == 0;
   auto fed = Clock::now();
@@ -411,8 +442,7 @@ Status Trainer::trainStep(const Order *order) {
   Status status = update ? watch.step(session, *gradients, *update, options.stopOnNan, lastLoss, &told)
                          : session.step(taken, lastLoss, &told);
   if (!status.isOk())
-    return explain(status, told,
-                   describeIndex(status.getMessage(), session, chosen, data, position.slice, order));
+    return explain(status, told, chosen);
   auto end = Clock::now();
   if (options.profile)
     profiler.endStep(std::chrono::duration<double>(fed - begin).count(),
@@ -499,7 +529,11 @@ Status Trainer::keep(const Status &failure) {
 }
 
 /// Adds to a failed step where in the data and in the training it happened.
-Status Trainer::explain(const Status &status, ortc_status told, const std::string &place) {
+Status Trainer::explain(const Status &status, ortc_status told, const Entry &taken) {
+  feeder.stop(); // it has the data
+  Order order = data.makeOrder(position.seed, position.epoch);
+  std::string place = describeIndex(status.getMessage(), session, taken, data, position.slice,
+                                    position.shuffle ? &order : nullptr);
   std::string where = " (step " + std::to_string(position.step + 1) + ", epoch " +
                       std::to_string(position.epoch) + ", slice " + std::to_string(position.slice) + " of " +
                       options.data + ")" + place;

@@ -4,15 +4,18 @@
 
 #include <algorithm>
 
+#include "host/data/csv.h"
 #include "host/data/data_spec.h"
 #include "host/data/mapped_file.h"
+#include "host/data/npy.h"
 #include "host/data/shards.h"
+#include "host/data/tar.h"
 #include "host/data/tokens.h"
 
 namespace ortc::host {
 namespace {
 
-constexpr const char *kEndings[] = {".npz", ".safetensors"};
+constexpr const char *kEndings[] = {".npz", ".safetensors", ".npy", ".csv", ".tar"};
 
 bool hasEnding(const std::string &path) {
   return std::any_of(std::begin(kEndings), std::end(kEndings),
@@ -26,12 +29,19 @@ Status refuseForeign(const std::string &path, const char *kind) {
                          "ortc.Trainer");
 }
 
-/// One file.
-Status openFile(const std::string &path, std::unique_ptr<DataSource> &source, const StopFlag *stop) {
+/// One file. `options` mean something for CSV alone.
+Status openFile(const std::string &path, const DataSpec::Options &options,
+                std::unique_ptr<DataSource> &source, const StopFlag *stop) {
+  if (path.ends_with(".csv"))
+    return openCsv(path, options, source, stop);
+  if (!options.empty())
+    return Status::refusal(path + ": '" + options[0].first + "=' means nothing for this kind of file");
   if (path.ends_with(".npz"))
     return openNpz(path, source, stop);
   if (path.ends_with(".safetensors"))
     return openSafetensors(path, source);
+  if (path.ends_with(".tar"))
+    return openTar(path, source);
   std::shared_ptr<const MappedFile> file;
   ORTC_TRY(MappedFile::open(path, file));
   const uint8_t *data = file->getData();
@@ -43,13 +53,15 @@ Status openFile(const std::string &path, std::unique_ptr<DataSource> &source, co
     return refuseForeign(path, "Parquet");
   if (begins("ARROW1", 6))
     return refuseForeign(path, "Arrow");
+  if (path.ends_with(".tar.gz") || path.ends_with(".tgz"))
+    return Status::failure(path + ": is a compressed tar, which is not read; unpack it with gunzip");
   if (begins("PK", 2))
     return openNpz(path, source, stop);
   if (begins("\x1f\x8b", 2) || begins("\0\0", 2))
     return openIdx(path, "", source, stop);
   if (bytes > 8 && data[8] == '{')
     return openSafetensors(path, source);
-  return Status::failure(path + ": is neither npz nor safetensors nor IDX");
+  return Status::failure(path + ": is neither npz nor safetensors nor IDX, and no .npy, .csv or .tar");
 }
 
 } // namespace
@@ -80,29 +92,38 @@ Status openData(const std::string &text, std::unique_ptr<DataSource> &source, co
   TokenOptions tokens;
   if (spec.isTokens)
     ORTC_TRY(TokenOptions::parse(spec.options, text, tokens));
-  else if (!spec.options.empty())
+  bool isNpy =
+      !spec.isTokens && std::any_of(spec.parts.begin(), spec.parts.end(), [](const DataSpec::Part &part) {
+        return !part.name.empty() || part.files[0].ends_with(".npy");
+      });
+  if (!spec.options.empty() && isNpy)
     return Status::refusal(text + ": '" + spec.options[0].first + "=' means nothing for this kind of file");
   auto shards = std::make_shared<Shards>();
   std::vector<std::string> files;
   bool isPair =
       !spec.isTokens && spec.parts.size() == 2 && !hasEnding(first) && !hasEnding(spec.parts[1].files[0]);
-  if (isPair) {
+  if (isPair || isNpy) {
     std::vector<std::vector<std::string>> groups;
     ORTC_TRY(zipParts(text, spec, groups));
     for (const std::vector<std::string> &group : groups) {
       files.insert(files.end(), group.begin(), group.end());
-      shards->add(group[0], [group, stop](std::unique_ptr<DataSource> &opened) {
-        return openIdx(group[0], group[1], opened, stop);
+      std::vector<NpyFile> columns;
+      for (size_t i = 0; i < group.size(); ++i) {
+        const DataSpec::Part &part = spec.parts[i];
+        columns.push_back({part.name.empty() ? nameNpyFile(part.files[0]) : part.name, group[i]});
+      }
+      shards->add(group[0], [columns, isNpy, stop](std::unique_ptr<DataSource> &opened) {
+        return isNpy ? openNpy(columns, opened) : openIdx(columns[0].path, columns[1].path, opened, stop);
       });
     }
   } else {
     for (const DataSpec::Part &part : spec.parts)
       for (const std::string &file : part.files) {
         files.push_back(file);
-        shards->add(file,
-                    [file, stop, tokens, isTokens = spec.isTokens](std::unique_ptr<DataSource> &opened) {
-                      return isTokens ? openTokens(file, tokens, opened) : openFile(file, opened, stop);
-                    });
+        shards->add(file, [file, stop, tokens, spec](std::unique_ptr<DataSource> &opened) {
+          return spec.isTokens ? openTokens(file, tokens, opened)
+                               : openFile(file, spec.options, opened, stop);
+        });
       }
   }
   return shards->size() == 1 ? shards->open(0, source) : openShards(text, shards, files, source);

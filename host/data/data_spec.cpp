@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <glob.h>
+#include <string_view>
 #include <unistd.h>
 
 namespace ortc::host {

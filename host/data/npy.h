@@ -24,6 +24,15 @@ struct NpyHeader {
 Status parseNpyHeader(const uint8_t *data, size_t bytes, size_t total, const std::string &where,
                       NpyHeader &header, size_t &needed);
 
+/// A file that is an array.
+struct NpyFile {
+  std::string name, path;
+};
+/// The name of an array that is given none: that of its file without ".npy".
+std::string nameNpyFile(const std::string &path);
+/// Each file is an array; there is at least one.
+Status openNpy(std::vector<NpyFile> files, std::unique_ptr<DataSource> &source);
+
 /// The bytes that precede the data of an array in an npy file of version 1.0. bfloat16 has no npy type.
 std::string formatNpyHeader(DataType type, const Shape &shape);
 

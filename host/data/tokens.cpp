@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Windows do not overlap, but for the label of the last token, which is the first one of the next window: so both
-// arrays are the file itself, one of them an element later, and nothing is copied. A rest that fills no window is left out.
+// arrays are the file itself, one of them an element later, and nothing is copied. A rest that fills no window is left
+// out.
 #include "host/data/tokens.h"
 
 #include <algorithm>

@@ -1,8 +1,10 @@
 // Data files: every array that is in one, read whole and converted to what graphs want.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/data/convert.h"
-#include "host/data/data_source.h"
+#include "host/data/csv.h"
 #include "host/data/npy.h"
+#include "host/data/tar.h"
+#include "host/data/tokens.h"
 #include "test/fuzz/Target.h"
 
 #include <vector>
@@ -62,6 +64,35 @@ bool fuzzIdx(Input file) {
   MemoryFile onDisk(file);
   std::unique_ptr<host::DataSource> source;
   if (host::openIdx(onDisk.getPath(), onDisk.getPath(), source).isOk())
+    return useSource(*source);
+  return false;
+}
+
+bool fuzzTar(Input file) {
+  MemoryFile onDisk(file);
+  std::unique_ptr<host::DataSource> source;
+  if (host::openTar(onDisk.getPath(), source).isOk())
+    return useSource(*source);
+  return false;
+}
+
+bool fuzzTable(Input file) {
+  MemoryFile onDisk(file);
+  bool isTaken = false;
+  for (const host::DataSpec::Options &options : {host::DataSpec::Options(), {{"x", "*"}}}) {
+    std::unique_ptr<host::DataSource> source;
+    if (host::openCsv(onDisk.getPath(), options, source).isOk())
+      isTaken |= useSource(*source);
+  }
+  return isTaken;
+}
+
+bool fuzzTokens(Input file) {
+  MemoryFile onDisk(file);
+  host::TokenOptions options;
+  options.length = 3;
+  std::unique_ptr<host::DataSource> source;
+  if (host::openTokens(onDisk.getPath(), options, source).isOk())
     return useSource(*source);
   return false;
 }

@@ -30,6 +30,9 @@ const Target kTargets[] = {
     {"npy", fuzzNpy},
     {"idx", fuzzIdx},
     {"safetensors", fuzzSafetensors},
+    {"tar", fuzzTar},
+    {"table", fuzzTable},
+    {"tokens", fuzzTokens},
     {"csv", fuzzCsv},
     {"tune", fuzzTune},
 };

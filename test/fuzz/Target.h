@@ -28,6 +28,9 @@ bool fuzzNpz(Input file);         ///< a data file; every array in it
 bool fuzzNpy(Input file);         ///< one array
 bool fuzzIdx(Input file);         ///< a data file, plain or gzipped
 bool fuzzSafetensors(Input file); ///< a data file; every array in it
+bool fuzzTar(Input file);         ///< a data file; every array in it
+bool fuzzTable(Input file);       ///< CSV as a data file; every array in it, and one of all columns
+bool fuzzTokens(Input file);      ///< a data file; both arrays
 bool fuzzCsv(Input file);         ///< problems and plans of the planner; packings are solved and validated
 bool fuzzTune(Input file);        ///< the file of --tune
 

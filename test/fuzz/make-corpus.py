@@ -16,6 +16,7 @@ import os
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 
@@ -167,6 +168,27 @@ def make_data():
          ("e", "F8_E4M3", [1], b"\0")], {"note": "\u00fc"}))
 
 
+def tar(members, format):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=format) as archive:
+        for name, contents in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(contents)
+            archive.addfile(info, io.BytesIO(contents))
+    return file.getvalue().rstrip(b"\0") + bytes(1536)  # short, and a whole block of zeros wherever it begins
+
+
+def make_sets():
+    members = [(f"{key}.{column}.npy", npy(descr, shape, contents)) for key in ("d/1", "d/2")
+               for column, descr, shape, contents in (("x", "<f4", (2,), bytes(8)), ("label", "<i8", (), bytes(8)))]
+    write("tar", "ustar.tar", tar(members, tarfile.USTAR_FORMAT))
+    write("tar", "gnu.tar", tar([("n" * 120 + ".x.npy", members[0][1]), ("note.txt", b"text")], tarfile.GNU_FORMAT))
+    write("tar", "pax.tar", tar([("n" * 120 + ".x.npy", members[0][1])], tarfile.PAX_FORMAT))
+    write("table", "columns.csv", 'x[0],"x[1]",label\r\n1,2.5,0\r\n"-3",+4e2,1\n')
+    write("tokens", "raw", struct.pack("<9H", *range(9)))
+    write("tokens", "header", struct.pack("<256i", 20240520, 1, 9, *[0] * 253) + struct.pack("<9H", *range(9)))
+
+
 def make_texts():
     write("csv", "packing.csv", "id,lower,upper,size,alignment,gaps,hint,offset,pool\n"
           "a,0,4,64,1,,,0,0\nb,2,9,32,16,3-5 6-8@0:16,64,,0\n\"c,\"\"d\",5,7,128,64,,-1,,1\n")
@@ -191,6 +213,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         make_artifacts(sys.argv[1], folder)
     make_data()
+    make_sets()
     make_texts()
     return 0
 

@@ -219,8 +219,8 @@ std::vector<Case> cases() {
       {"IdxGzipCutShort", "a-idx.gz", gzipOf(std::string("\0\0\x08\1", 4) + big32(4) + "abcd").substr(0, 14),
        "ends in the middle of its compressed data"},
       // neither
-      {"Unknown", "a.csv", "1,2,3\n", "is neither npz nor safetensors nor IDX"},
-      {"UnknownEmpty", "a.bin", "", "is neither npz nor safetensors nor IDX"},
+      {"Unknown", "a.txt", "1,2,3\n", "is neither npz nor safetensors nor IDX, and no .npy, .csv or .tar"},
+      {"UnknownEmpty", "a.bin", "", "is neither npz nor safetensors nor IDX, and no .npy, .csv or .tar"},
   };
   return list;
 }

@@ -124,20 +124,21 @@ TEST(ProfileTest, GivesAveragesOfAStepThatAddUp) {
 TEST(ProfileTest, PrintsALineForEachKernel) {
   KernelTable table = parseKernelTable(kManifest);
   Profile profile = makeProfile(makeTimes(), table, makeMachine(), makeMachine(2));
-  EXPECT_EQ(formatProfile(profile, "x86-64-v3"),
-            "profile of 2 steps (1 step of warm-up left out), 2 threads, code for x86-64-v3\n"
-            "machine: one core: 100 GFLOP/s; copies 50 GB/s of 1 KiB, 10 GB/s of 954 MiB\n"
-            "         2 cores: 200 GFLOP/s; copies 100 GB/s of 1 KiB, 20 GB/s of 954 MiB\n"
-            "\n"
-            "   us/step   share   calls  GFLOP/s    GB/s  of bound  kernel\n"
-            "    10.000   58.8%       1     0.00    10.0       50%  elementwise 100000 | gradient of Relu:r\n"
-            "     4.000   23.5%       2     0.50    0.25        0%  dot 8x8 * 8x8 -> 8x8 | Gemm:a, Gemm:b "
-            "and 1 more; update "
-            "of w\n"
-            "     1.000    5.9%                                     (between kernels: dispatch, checks of "
-            "indices)\n"
-            "     2.000   11.8%                                     (data: copies of the inputs)\n"
-            "    17.000  100.0%       3     0.12    5.94       29%  the step\n");
+  EXPECT_EQ(
+      formatProfile(profile, "x86-64-v3"),
+      "profile of 2 steps (1 step of warm-up left out), 2 threads, code for x86-64-v3\n"
+      "machine: one core: 100 GFLOP/s; copies 50 GB/s of 1 KiB, 10 GB/s of 954 MiB\n"
+      "         2 cores: 200 GFLOP/s; copies 100 GB/s of 1 KiB, 20 GB/s of 954 MiB\n"
+      "\n"
+      "   us/step   share   calls  GFLOP/s    GB/s  of bound  kernel\n"
+      "    10.000   58.8%       1     0.00    10.0       50%  elementwise 100000 | gradient of Relu:r\n"
+      "     4.000   23.5%       2     0.50    0.25        0%  dot 8x8 * 8x8 -> 8x8 | Gemm:a, Gemm:b "
+      "and 1 more; update "
+      "of w\n"
+      "     1.000    5.9%                                     (between kernels: dispatch, checks of "
+      "indices)\n"
+      "     2.000   11.8%                                     (data: waiting for it, copies of the inputs)\n"
+      "    17.000  100.0%       3     0.12    5.94       29%  the step\n");
   std::string one = formatProfile(profile, "x86-64-v3", 0);
   EXPECT_NE(one.find("(2 other kernels)"), std::string::npos) << one;
   EXPECT_EQ(one.find("elementwise"), std::string::npos) << one;

@@ -19,9 +19,9 @@ namespace ortc::tool {
 using Action = std::function<int()>;
 
 /// What --data may be.
-constexpr const char kDataHelp[] = "npz, safetensors, or MNIST-style IDX images (IMAGES,LABELS); several "
-                                   "files, or a pattern as 'shard-*.npz', are "
-                                   "shards; tokens:FILES?seq=N are files of tokens";
+constexpr const char kDataHelp[] = "npz, safetensors, npy, CSV, tar of npy, or MNIST-style IDX images "
+                                   "(IMAGES,LABELS); several files, or a pattern "
+                                   "as 'shard-*.npz', are shards; tokens:FILES?seq=N are files of tokens";
 
 /// Flags that `train`, `plan` and `check` share: what is compiled and what its loss is; what is trained and
 /// how it runs.

@@ -1,0 +1,308 @@
+// CSV: lines of numbers under a header with the names of their columns.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RFC 4180 with commas, and lines that end with or without a carriage return. Lines are counted when the file is
+// opened; an array's columns alone are read, when it is asked for, so that others may be text.
+#include "host/data/csv.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/data/mapped_file.h"
+#include "host/text.h"
+
+namespace ortc::host {
+namespace {
+
+constexpr size_t kMostColumns = 1 << 20;
+
+/// Takes lines apart.
+class Lines {
+public:
+  explicit Lines(std::string_view text) : text(text.starts_with("\xef\xbb\xbf") ? text.substr(3) : text) {}
+
+  /// The fields of the next line that is not empty; false at the end. What is wrong is left in `problem`.
+  bool next(std::vector<std::string_view> &fields, std::string &problem) {
+    while (at < text.size()) {
+      ++number;
+      size_t end = std::min(text.find('\n', at), text.size());
+      std::string_view line = text.substr(at, end - at);
+      at = end + 1;
+      if (line.ends_with('\r'))
+        line.remove_suffix(1);
+      if (line.empty())
+        continue;
+      split(line, fields, problem);
+      return true;
+    }
+    return false;
+  }
+  size_t getNumber() const { return number; }
+
+private:
+  static void split(std::string_view line, std::vector<std::string_view> &fields, std::string &problem) {
+    fields.clear();
+    for (size_t begin = 0; begin <= line.size() && problem.empty();) {
+      size_t end = std::min(line.find(',', begin), line.size());
+      if (begin < line.size() && line[begin] == '"') {
+        size_t close = line.find('"', begin + 1);
+        while (close != std::string_view::npos && line.substr(close + 1).starts_with('"'))
+          close = line.find('"', close + 2);
+        if (close == std::string_view::npos || (close + 1 < line.size() && line[close + 1] != ','))
+          problem = "has a quote that does not end in front of a comma or the line's end";
+        else
+          end = close + 1;
+        fields.push_back(line.substr(begin + 1, end - begin - 2));
+      } else {
+        fields.push_back(line.substr(begin, end - begin));
+      }
+      begin = end + 1;
+    }
+  }
+
+  std::string_view text;
+  size_t at = 0, number = 0;
+};
+
+/// A whole number, or one that is not.
+struct Number {
+  bool isWhole = false;
+  int64_t whole = 0;
+  double value = 0;
+};
+
+bool parseNumber(std::string_view text, Number &number) {
+  while (text.starts_with(' '))
+    text.remove_prefix(1);
+  while (text.ends_with(' '))
+    text.remove_suffix(1);
+  if (text.starts_with('+') && !text.starts_with("+-"))
+    text.remove_prefix(1);
+  const char *begin = text.data(), *end = begin + text.size();
+  auto whole = std::from_chars(begin, end, number.whole);
+  number.isWhole = whole.ec == std::errc() && whole.ptr == end;
+  if (number.isWhole) {
+    number.value = static_cast<double>(number.whole);
+    return true;
+  }
+  auto real = std::from_chars(begin, end, number.value);
+  return !text.empty() && real.ec == std::errc() && real.ptr == end;
+}
+
+/// The numbers of an array: whole ones until one is not.
+struct Numbers {
+  std::vector<int64_t> whole;
+  std::vector<double> real;
+  bool isReal = false;
+
+  void add(const Number &number) {
+    if (!isReal && !number.isWhole) {
+      real.assign(whole.begin(), whole.end());
+      whole = {};
+      isReal = true;
+    }
+    if (isReal)
+      real.push_back(number.value);
+    else
+      whole.push_back(number.whole);
+  }
+};
+
+class CsvSource final : public DataSource {
+public:
+  CsvSource(std::string path, const StopFlag *stop) : DataSource(std::move(path)), stop(stop) {}
+  Status open(const DataSpec::Options &options);
+  Status load(const std::string &name, Array &array) const override;
+  bool isText() const override { return true; }
+
+private:
+  Status bad(const std::string &what) const { return Status::failure(path + ": " + what); }
+  Status group();
+  Status choose(const DataSpec::Options &options);
+  Status addArray(const std::string &name, std::vector<size_t> columns);
+
+  const StopFlag *stop;
+  std::shared_ptr<const MappedFile> file;
+  std::vector<std::string> header;
+  int64_t rows = 0;
+  struct Columns {
+    std::vector<size_t> numbers;
+    bool isRow = false; ///< the array has an axis for them
+  };
+  std::map<std::string, Columns> arrays;
+  mutable std::map<std::string, Array> loaded; ///< what describe() has read is asked for soon
+};
+
+} // namespace
+
+Status CsvSource::open(const DataSpec::Options &options) {
+  ORTC_TRY(MappedFile::open(path, file));
+  Lines lines(file->getText());
+  std::vector<std::string_view> fields;
+  std::string problem;
+  if (!lines.next(fields, problem))
+    return bad("is empty; its first line must name the columns");
+  std::map<std::string_view, size_t> seen;
+  for (size_t i = 0; i < fields.size() && problem.empty(); ++i) {
+    if (fields[i].empty())
+      problem = "has no name for column " + std::to_string(i + 1);
+    else if (!seen.emplace(fields[i], i).second)
+      problem = "names the column '" + makePrintable(std::string(fields[i])) + "' twice";
+    header.emplace_back(fields[i]);
+  }
+  if (fields.size() > kMostColumns)
+    problem = "has " + std::to_string(fields.size()) + " columns; at most " + std::to_string(kMostColumns) +
+              " are read";
+  if (!problem.empty())
+    return bad("line " + std::to_string(lines.getNumber()) + " " + problem);
+  while (lines.next(fields, problem)) {
+    if (problem.empty() && fields.size() != header.size())
+      problem = "has " + formatCount(int64_t(fields.size()), "field") + " but the header has " +
+                std::to_string(header.size());
+    if (!problem.empty())
+      return bad("line " + std::to_string(lines.getNumber()) + " " + problem);
+    if (stop && *stop && rows % 65536 == 65535)
+      return bad("was not read to its end: interrupted");
+    ++rows;
+  }
+  return options.empty() ? group() : choose(options);
+}
+
+Status CsvSource::addArray(const std::string &name, std::vector<size_t> columns) {
+  names.push_back(name);
+  arrays[name].numbers = std::move(columns);
+  return Status();
+}
+
+/// "x[3]" is column 3 of x.
+Status CsvSource::group() {
+  std::map<std::string, std::map<size_t, size_t>> rowsOf; // name, index, column
+  for (size_t i = 0; i < header.size(); ++i) {
+    const std::string &column = header[i];
+    size_t bracket = column.find('['), index = 0;
+    const char *first = column.data() + bracket + 1, *last = column.data() + column.size() - 1;
+    bool isElement = bracket != std::string::npos && bracket > 0 && column.ends_with(']');
+    if (isElement) {
+      auto [end, error] = std::from_chars(first, last, index);
+      isElement = error == std::errc() && end == last;
+    }
+    std::string name = isElement ? column.substr(0, bracket) : column;
+    bool isNew = !arrays.contains(name);
+    if (isNew)
+      ORTC_TRY(addArray(name, {}));
+    Columns &array = arrays[name];
+    if (!isNew && array.isRow != isElement)
+      return bad("line 1 has columns '" + name + "' and '" + name + "[...]', which would be one array");
+    array.isRow = isElement;
+    if (!isElement)
+      array.numbers = {i};
+    else if (!rowsOf[name].emplace(index, i).second)
+      return bad("line 1 has the column " + std::to_string(index) + " of '" + name + "' twice");
+  }
+  for (const auto &[name, columns] : rowsOf)
+    for (const auto &[index, column] : columns) {
+      std::vector<size_t> &numbers = arrays[name].numbers;
+      if (index != numbers.size())
+        return bad("line 1 has the column '" + header[column] + "' but no '" + name + "[" +
+                   std::to_string(numbers.size()) + "]'");
+      numbers.push_back(column);
+    }
+  return Status();
+}
+
+Status CsvSource::choose(const DataSpec::Options &options) {
+  std::vector<bool> isTaken(header.size());
+  std::string others;
+  for (const auto &[name, list] : options) {
+    if (list == "*") {
+      if (!others.empty())
+        return Status::refusal(path + ": '" + others + "' and '" + name + "' both ask for all other columns");
+      others = name;
+      ORTC_TRY(addArray(name, {}));
+      continue;
+    }
+    std::vector<size_t> columns;
+    for (size_t begin = 0; begin <= list.size();) {
+      size_t end = std::min(list.find(',', begin), list.size());
+      std::string column = list.substr(begin, end - begin);
+      auto found = std::find(header.begin(), header.end(), column);
+      if (found == header.end()) {
+        std::string known;
+        for (size_t i = 0; i < header.size() && i < 8; ++i)
+          known += (i ? ", '" : "'") + header[i] + "'";
+        return bad("has no column '" + column + "' for '" + name + "'; it has " + known +
+                   (header.size() > 8 ? ", ..." : ""));
+      }
+      columns.push_back(size_t(found - header.begin()));
+      isTaken[columns.back()] = true;
+      begin = end + 1;
+    }
+    ORTC_TRY(addArray(name, std::move(columns)));
+    arrays[name].isRow = arrays[name].numbers.size() > 1;
+  }
+  if (others.empty())
+    return Status();
+  for (size_t i = 0; i < header.size(); ++i)
+    if (!isTaken[i])
+      arrays[others].numbers.push_back(i);
+  arrays[others].isRow = true;
+  return arrays[others].numbers.empty() ? bad("has no column left for '" + others + "'") : Status();
+}
+
+Status CsvSource::load(const std::string &name, Array &array) const {
+  if (auto found = loaded.find(name); found != loaded.end()) {
+    array = found->second;
+    return Status();
+  }
+  auto known = arrays.find(name);
+  if (known == arrays.end())
+    return bad("has no array '" + name + "'");
+  const Columns &columns = known->second;
+  auto numbers = std::make_shared<Numbers>();
+  Lines lines(file->getText());
+  std::vector<std::string_view> fields;
+  std::string problem;
+  lines.next(fields, problem); // the header
+  for (int64_t row = 0; lines.next(fields, problem); ++row) {
+    if (fields.size() != header.size())
+      return bad("has changed since it was opened");
+    for (size_t column : columns.numbers) {
+      Number number;
+      if (!parseNumber(fields[column], number))
+        return bad("line " + std::to_string(lines.getNumber()) + ", column '" +
+                   makePrintable(header[column]) + "': '" +
+                   makePrintable(std::string(fields[column].substr(0, 40))) + "' is no number");
+      numbers->add(number);
+    }
+    if (stop && *stop && row % 65536 == 65535)
+      return bad("was not read to its end: interrupted");
+  }
+  array = Array();
+  array.name = name;
+  array.type = numbers->isReal ? DataType::Float64 : DataType::Int64;
+  array.shape = {rows};
+  if (columns.isRow)
+    array.shape.push_back(int64_t(columns.numbers.size()));
+  array.bytes = (numbers->real.size() + numbers->whole.size()) * 8;
+  array.data = numbers->isReal ? reinterpret_cast<const uint8_t *>(numbers->real.data())
+                               : reinterpret_cast<const uint8_t *>(numbers->whole.data());
+  array.owner = std::move(numbers);
+  loaded[name] = array;
+  forgetPages(file->getData(), file->getBytes());
+  return Status();
+}
+
+Status openCsv(const std::string &path, const DataSpec::Options &options, std::unique_ptr<DataSource> &source,
+               const StopFlag *stop) {
+  auto csv = std::make_unique<CsvSource>(path, stop);
+  ORTC_TRY(csv->open(options));
+  source = std::move(csv);
+  return Status();
+}
+
+} // namespace ortc::host
