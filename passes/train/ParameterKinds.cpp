@@ -13,13 +13,16 @@ static ParameterKind kindOf(Value value) {
   bool isAdded = true, isMultiplied = false;
   SmallVector<Value> values{value};
   while (!values.empty()) {
-    for (Operation *user : values.pop_back_val().getUsers()) {
-      if (isa<nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, arith::ExtFOp, arith::TruncFOp>(
-              user))
+    for (OpOperand &use : values.pop_back_val().getUses()) {
+      Operation *user = use.getOwner();
+      if (auto loop = dyn_cast<nn::ScanOp>(user)) // operands but the limit are arguments inside
+        values.push_back(loop.getBlock().getArgument(use.getOperandNumber()));
+      else if (isa<nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::PadOp, arith::ExtFOp,
+                   arith::TruncFOp>(user))
         values.push_back(user->getResult(0));
       else if (isa<arith::MulFOp, arith::DivFOp>(user))
         isMultiplied = true;
-      else if (!isa<arith::AddFOp, arith::SubFOp, func::ReturnOp>(user))
+      else if (!isa<arith::AddFOp, arith::SubFOp, nn::YieldOp, func::ReturnOp>(user))
         isAdded = false;
     }
   }

@@ -14,8 +14,8 @@ enum class ParameterKind {
 };
 
 /// Of every parameter, from what the functions `@backward_B` do with it. A vector has at most one dimension above 1.
-/// Changes of shape and type between a parameter and what reads it do not count, and of several readers a product of
-/// elements decides. A vector that nothing reads is a bias.
+/// Changes of shape and type between a parameter and what reads it, also in loops, do not count, and of several readers
+/// a product of elements decides. A vector that nothing reads is a bias.
 llvm::DenseMap<mlir::Attribute, ParameterKind> findKinds(mlir::ModuleOp module);
 
 } // namespace ortc::train

@@ -225,6 +225,13 @@ TEST_F(SparseTest, RefusesWhatMovesOtherRows) {
        "wait for a row's next gradient"},
       {"adamw", {"--sparse", "items.weight"}, "weight_decay of 'adamw' moves every row"},
       {"rmsprop", {"--sparse", "items.weight"}, "the average of squares of 'rmsprop' moves every row"},
+      {"lion", {"--sparse", "items.weight"}, "the average of gradients of 'lion' moves every row"},
+      {"adadelta", {"--sparse", "items.weight"}, "the average of squares of 'adadelta' moves every row"},
+      {"lamb",
+       {"--sparse", "items.weight:lazy=1"},
+       "--sparse 'items.weight:lazy=1' updates rows of 'items.weight', and 'lamb' needs the norm of the "
+       "parameter; give "
+       "it a group with another optimizer"},
       {"adam", {"--group", "items.*:weight_decay=0.1", "--sparse", "items.weight"}, "weight_decay of 'adam'"},
       {"adam",
        {"--sparse", "head.weight"},
@@ -244,6 +251,8 @@ TEST_F(SparseTest, RefusesWhatMovesOtherRows) {
     EXPECT_FALSE(std::filesystem::exists(folder / "artifact")) << each.message;
   }
   mustRun(trainFlags("adamw", {"--sparse", "items.weight:lazy=1"}));
+  mustRun(trainFlags("radam", {"--sparse", "items.weight:lazy=1"}));
+  mustRun(trainFlags("lamb", {"--sparse", "items.weight", "--group", "items.weight:optimizer=adagrad"}));
 }
 
 } // namespace
