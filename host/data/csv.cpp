@@ -185,9 +185,9 @@ Status CsvSource::group() {
   for (size_t i = 0; i < header.size(); ++i) {
     const std::string &column = header[i];
     size_t bracket = column.find('['), index = 0;
-    const char *first = column.data() + bracket + 1, *last = column.data() + column.size() - 1;
     bool isElement = bracket != std::string::npos && bracket > 0 && column.ends_with(']');
     if (isElement) {
+      const char *first = column.data() + bracket + 1, *last = column.data() + column.size() - 1;
       auto [end, error] = std::from_chars(first, last, index);
       isElement = error == std::errc() && end == last;
     }
