@@ -54,7 +54,7 @@ FailureOr<Averages> Averages::swa(const SwaSpec &spec, Value updates, ProgramTen
 
 FailureOr<std::pair<Port, Value>> Averages::move(TensorOp parameter, Value value, ProgramTensors &tensors,
                                                  TensorBuilder &b) const {
-  FailureOr<Port> average = tensors.getState(kind, parameter, TensorBuilder::elementOf(value));
+  FailureOr<Port> average = tensors.getState(kind, parameter, cast<RankedTensorType>(value.getType()));
   if (failed(average))
     return failure();
   Value before = average->value;
