@@ -111,15 +111,19 @@ private:
 
 /// `item`: what is counted.
 static std::string formatJson(const Evaluation &result, const char *item) {
-  std::string text = "{\"loss\":" + formatJsonNumber(float(result.loss.mean()));
+  std::string text = "{\"loss\":" + formatJsonNumber(float(result.getLoss()));
   auto add = [&text](const std::string &key, const std::string &value) {
     text += ",\"" + key + "\":" + value;
   };
-  if (result.hasAccuracy) {
-    add("accuracy", formatJsonNumber(result.getAccuracy()));
-    add("right", std::to_string(result.right));
-    add("counted", std::to_string(result.counted));
-    add("not_numbers", std::to_string(result.notNumbers));
+  for (const LossMeasure &measure : result.losses) {
+    if (!measure.name.empty())
+      add(measure.key("loss"), formatJsonNumber(float(measure.sum.mean())));
+    if (!measure.hasAccuracy)
+      continue;
+    add(measure.key("accuracy"), formatJsonNumber(measure.getAccuracy()));
+    add(measure.key("right"), std::to_string(measure.right));
+    add(measure.key("counted"), std::to_string(measure.counted));
+    add(measure.key("not_numbers"), std::to_string(measure.notNumbers));
   }
   for (const auto &[name, value] : result.metrics)
     text += "," + formatJsonString(name) + ":" + formatJsonNumber(value);
@@ -148,9 +152,7 @@ Status evaluateData(const ApplyOptions &options) {
     reporter.result(formatJson(result, item) + "\n");
     return Status();
   }
-  std::string text = "loss " + formatNumber(float(result.loss.mean()));
-  if (result.hasAccuracy)
-    text += ", " + result.formatAccuracy();
+  std::string text = result.formatLosses([](double value) { return formatNumber(float(value)); });
   text += result.formatMetrics();
   // The result itself is no chatter: quiet keeps it.
   reporter.result(text + ", over " + formatCount(result.items, item) + "\n");

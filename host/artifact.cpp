@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/artifact.h"
 
+#include <algorithm>
+
 #include "host/artifact_path.h"
 #include "host/batch_table.h"
 #include "host/json.h"
@@ -39,10 +41,13 @@ static std::string findGraphName(ortc_program *program, const std::string &name)
   return isRenamed ? name.substr(prefix.size()) : name;
 }
 
-/// Takes the values of an entry apart. The loss reads "label", unless the graph computes its loss: then a
-/// label is an input like any other.
-static Status readEntry(ortc_program *program, uint32_t index, const LossInfo &loss,
+/// Takes the values of an entry apart. A loss reads its label and inputs of its own, unless the graph computes it: then
+/// a label is an input like any other.
+static Status readEntry(ortc_program *program, uint32_t index, const std::vector<LossInfo> &losses,
                         const BatchTable &batches, Entry &entry) {
+  auto isRead = [&](const std::string &name) {
+    return std::any_of(losses.begin(), losses.end(), [&](const LossInfo &loss) { return loss.reads(name); });
+  };
   ortc_entry_info about{};
   about.size = sizeof(about);
   if (ortc_entry_get(program, index, &about) != ORTC_OK)
@@ -64,7 +69,7 @@ static Status readEntry(ortc_program *program, uint32_t index, const LossInfo &l
     std::optional<bool> isBatch =
         batches.find(entry.bindingName, name, /*isInput=*/value.role == ORTC_ROLE_INPUT);
     if (value.role == ORTC_ROLE_INPUT)
-      entry.inputs.push_back({name, type, shape, loss.reads(name), isBatch});
+      entry.inputs.push_back({name, type, shape, isRead(name), isBatch});
     else if (value.role == ORTC_ROLE_OUTPUT)
       entry.outputs.push_back({name, findGraphName(program, name), type, shape, isBatch});
     else if (value.role == ORTC_ROLE_LOSS)
@@ -112,7 +117,7 @@ Status Artifact::openOn(const std::string &path, Artifact &artifact, const Devic
       ortc_program_section(program, ORTC_SECTION_MANIFEST, &manifest, &bytes) != ORTC_OK)
     return Status::failure(artifact.path + ": has no readable manifest; compile it again with ortc train");
   std::string text(static_cast<const char *>(manifest), bytes);
-  ORTC_TRY(parseLossInfo(text, artifact.path, artifact.loss));
+  ORTC_TRY(parseLosses(text, artifact.path, artifact.losses));
   ORTC_TRY(parseAdapters(text, artifact.path, artifact.adapters));
   auto json = parseJson<nlohmann::json>(text);
   artifact.hasWeights = !json.is_object() || !json.contains("flags") || !json["flags"].is_object() ||
@@ -128,7 +133,7 @@ Status Artifact::openOn(const std::string &path, Artifact &artifact, const Devic
   BatchTable batches = BatchTable::parse(text);
   artifact.entries.assign(artifact.info.entry_count, Entry());
   for (uint32_t i = 0; i < artifact.info.entry_count; ++i)
-    if (Status read = readEntry(program, i, artifact.loss, batches, artifact.entries[i]); !read.isOk())
+    if (Status read = readEntry(program, i, artifact.losses, batches, artifact.entries[i]); !read.isOk())
       return Status::failure(artifact.path + ": " + read.getMessage());
   return Status();
 }
@@ -164,7 +169,7 @@ Status Artifact::findEntry(uint32_t role, const std::string &binding, const Entr
   }
   std::string what = path + ": has no " + getEntryName(role) + " entry" +
                      (binding.empty() ? "" : " in binding '" + binding + "'");
-  if (loss.isNone)
+  if (losses.front().isNone)
     return Status::refusal(what + ": it was compiled with --loss none; compile it with a loss");
   if (role == ORTC_ENTRY_GRADIENTS || role == ORTC_ENTRY_UPDATE)
     return Status::refusal(what + "; compile it with --gradients");

@@ -47,7 +47,8 @@ public:
   const std::string &getPath() const { return path; } ///< of model.ortc
   const ortc_program_info &getInfo() const { return info; }
   bool isOnDevice() const { return isDevice; } ///< and not on this processor
-  const LossInfo &getLoss() const { return loss; }
+  /// Never empty: the loss, or those whose sum is trained.
+  const std::vector<LossInfo> &getLosses() const { return losses; }
   const std::vector<Adapter> &getAdapters() const { return adapters; }
   /// Of the learning rate, which the artifact computes by itself (--schedule of ortc train), where it does.
   const std::optional<Schedule> &getSchedule() const { return schedule; }
@@ -75,7 +76,7 @@ private:
   std::unique_ptr<ortc_program, Close> program;
   ortc_program_info info{};
   bool isDevice = false;
-  LossInfo loss;
+  std::vector<LossInfo> losses;
   std::vector<Adapter> adapters;
   std::optional<Schedule> schedule;
   std::vector<std::string> stepOutputs;

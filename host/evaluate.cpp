@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "host/data/convert.h"
 #include "host/index_place.h"
 #include "host/text.h"
 
@@ -29,63 +30,51 @@ class SliceEvaluator {
 public:
   SliceEvaluator(Session &session, const Artifact &artifact, const Entry &entry, MetricSet &metrics,
                  Evaluation &result)
-      : session(session), loss(artifact.getLoss()), entry(entry), predict(findPredict(artifact, entry)),
-        metrics(metrics), result(result) {
-    hasOutput = findOutput(entry, loss.output) || (predict && findOutput(*predict, loss.output));
+      : session(session), entry(entry), predict(findPredict(artifact, entry)), metrics(metrics),
+        result(result) {
+    for (const LossInfo &loss : artifact.getLosses()) {
+      const bool isHere = findOutput(entry, loss.output);
+      const bool hasOutput = isHere || (predict && findOutput(*predict, loss.output));
+      parts.push_back({loss, hasOutput, {}, {}});
+      result.losses.emplace_back().name = loss.name;
+      isElsewhere |= loss.hasClasses && hasOutput && !isHere;
+    }
     for (const std::string &name : metrics.getOutputs())
       isElsewhere |= !findOutput(entry, name);
-    isElsewhere |= loss.hasClasses && hasOutput && !findOutput(entry, loss.output);
+  }
+
+  /// The weights of several losses; that of a single one is in its value.
+  Status readWeights() {
+    for (size_t i = 0; i < parts.size() && parts.size() > 1; ++i)
+      ORTC_TRY(session.getScalar(parts[i].loss.weight, result.losses[i].weight));
+    return Status();
   }
 
   Status run(const Batches &batches, int64_t slice) {
     ORTC_TRY(session.feed(entry, batches, slice, nullptr));
-    int64_t rows = batches.getRealRows(slice);
-    bool isShort = batches.isBatch() && rows < batches.getBatch();
-    label = loss.isInGraph ? TensorView() : session.view(entry, "label");
-    const bool hasLabel = label.type != DataType::None;
-    bool masks = isShort && hasLabel && canIgnoreLabels(loss, label);
-    if (masks) {
-      uint8_t *data = nullptr;
-      ORTC_TRY(session.getBuffer(entry, "label", data));
-      ignoreLabels(loss, label, rows, data);
-    }
-    weights = loss.reads(kSampleWeight) ? session.view(entry, kSampleWeight) : TensorView();
-    if (isShort && weights.type != DataType::None) {
-      ORTC_TRY(clearWeights(rows));
-      masks = true;
-    }
-    double mean = 0;
-    ORTC_TRY(session.step(entry, mean));
-    double weight = batches.isBatch() ? double(rows) : 1;
-    if (hasLabel && (canIgnoreLabels(loss, label) || weights.type != DataType::None))
-      weight = countLabels(loss, label, weights,
-                           label.shape.empty() || !batches.isBatch() ? getLeading(label) : rows);
+    const int64_t rows = batches.getRealRows(slice), batch = batches.getBatch();
+    const bool isShort = batches.isBatch() && rows < batch;
+    for (Part &part : parts)
+      ORTC_TRY(takeInputs(part, isShort ? rows : -1));
+    std::vector<double> means, counts;
+    ORTC_TRY(step(means));
+    for (const Part &part : parts)
+      counts.push_back(count(part, batches.isBatch() ? rows : -1));
     if (double none = 0; isElsewhere)
       ORTC_TRY(session.step(*predict, none));
-    if (hasOutput && hasLabel && loss.hasClasses) {
-      TensorView output = view(loss.output);
-      result.hasAccuracy |= addAccuracy(loss, output, label, batches.isBatch() ? rows : getLeading(output),
-                                        result.right, result.counted, result.notNumbers);
-    }
-    ORTC_TRY(
-        metrics.addSlice([this](const std::string &name) { return view(name); }, rows, batches.getBatch()));
-    if (isShort && !masks) {
-      const int64_t batch = batches.getBatch();
-      if (averagesOverRows(batch)) {
-        if (loss.isSum)
-          mean /= double(batch);
-        ORTC_TRY(takeOutRepeats(batch, rows, mean));
-        if (loss.isSum)
-          mean *= double(rows);
-      } else
-        result.note = "the loss of the last slice averages over " + std::to_string(batches.getBatch()) +
-                      " samples, of which only " + std::to_string(rows) + " are different";
-    }
-    if (loss.isSum) { // of all slices, as if they were one
-      result.loss.sum += mean;
-      result.loss.weight = 1;
-    } else {
-      result.loss.add(mean, weight);
+    for (size_t i = 0; i < parts.size(); ++i)
+      addRight(parts[i], batches.isBatch() ? rows : -1, result.losses[i]);
+    ORTC_TRY(metrics.addSlice([this](const std::string &name) { return view(name); }, rows, batch));
+    if (isShort)
+      ORTC_TRY(correct(batch, rows, means));
+    for (size_t i = 0; i < parts.size(); ++i) {
+      WeightedSum &sum = result.losses[i].sum;
+      if (parts[i].loss.isSum) { // of all slices, as if they were one
+        sum.sum += means[i];
+        sum.weight = 1;
+      } else {
+        sum.add(means[i], counts[i]);
+      }
     }
     result.items += batches.isBatch() ? rows : 1;
     ++result.slices;
@@ -93,40 +82,128 @@ public:
   }
 
 private:
+  struct Part {
+    const LossInfo &loss;
+    bool hasOutput; ///< what feeds the loss is an output
+    TensorView label, weights;
+    bool hasLabel() const { return label.type != DataType::None; }
+    bool hasWeights() const { return weights.type != DataType::None; }
+    bool ignoresLabels() const { return hasLabel() && canIgnoreLabels(loss, label); }
+  };
+
   /// An input, or an output of either entry.
   TensorView view(const std::string &name) {
     TensorView found = session.view(entry, name);
     return found.type == DataType::None && predict ? session.view(*predict, name) : found;
   }
-  /// Whether the loss is a mean over the rows of the label, by what a loss is. What a graph computes may be anything.
-  bool averagesOverRows(int64_t batch) const {
-    return label.type != DataType::None && getLeading(label) == batch && !label.shape.empty() &&
-           !(loss.hasClasses && loss.axis == 0) && !loss.comparesSamples;
+
+  /// Finds label and weights; what repeats samples, from row `rows` on, counts nothing where that can be.
+  Status takeInputs(Part &part, int64_t rows) {
+    const std::string weights = part.loss.findSampleWeight();
+    part.label = part.loss.isInGraph ? TensorView() : session.view(entry, part.loss.label);
+    part.weights = weights.empty() ? TensorView() : session.view(entry, weights);
+    uint8_t *data = nullptr;
+    if (rows >= 0 && part.ignoresLabels()) {
+      ORTC_TRY(session.getBuffer(entry, part.loss.label, data));
+      ignoreLabels(part.loss, part.label, rows, data);
+    }
+    if (rows >= 0 && part.hasWeights()) {
+      ORTC_TRY(session.getBuffer(entry, weights, data));
+      const size_t element = getElementBytes(part.weights.type);
+      std::memset(data + size_t(rows) * element, 0, size_t(getLeading(part.weights) - rows) * element);
+    }
+    return Status();
+  }
+
+  /// Runs the entry: what it gives for every loss.
+  Status step(std::vector<double> &means) {
+    means.assign(1, 0);
+    ORTC_TRY(session.step(entry, means.front()));
+    if (parts.size() == 1)
+      return Status();
+    means.clear();
+    for (const Part &part : parts) {
+      TensorView value = session.view(entry, part.loss.value);
+      if (value.type == DataType::None)
+        return Status::failure("the artifact has no output '" + part.loss.value +
+                               "', which its manifest names");
+      means.push_back(loadAsDouble(value.type, value.data));
+    }
+    return Status();
+  }
+
+  /// What the mean over the first `rows` rows, or all, weighs.
+  double count(const Part &part, int64_t rows) const {
+    if (!part.ignoresLabels() && !part.hasWeights())
+      return rows < 0 ? 1 : double(rows);
+    const TensorView &counted = part.hasLabel() ? part.label : part.weights;
+    return countLabels(part.loss, part.label, part.weights,
+                       counted.shape.empty() || rows < 0 ? getLeading(counted) : rows);
+  }
+
+  /// Counts right predictions of the first `rows` rows, or of all.
+  void addRight(const Part &part, int64_t rows, LossMeasure &measure) {
+    if (!part.hasOutput || !part.hasLabel() || !part.loss.hasClasses)
+      return;
+    TensorView output = view(part.loss.output);
+    measure.hasAccuracy |= addAccuracy(part.loss, output, part.label, rows < 0 ? getLeading(output) : rows,
+                                       measure.right, measure.counted, measure.notNumbers);
+  }
+
+  /// Takes what repeats samples out of the means, but of losses where it counts nothing.
+  Status correct(int64_t batch, int64_t rows, std::vector<double> &means) {
+    std::vector<size_t> wrong;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const Part &part = parts[i];
+      if (part.ignoresLabels() || part.hasWeights())
+        continue;
+      if (averagesOverRows(part, batch))
+        wrong.push_back(i);
+      else
+        result.note = "the loss of the last slice averages over " + std::to_string(batch) +
+                      " samples, of which only " + std::to_string(rows) + " are different";
+    }
+    if (wrong.empty())
+      return Status();
+    std::vector<double> corrected = means;
+    scaleSums(1 / double(batch), corrected);
+    ORTC_TRY(takeOutRepeats(batch, rows, corrected));
+    scaleSums(double(rows), corrected);
+    for (size_t i : wrong)
+      means[i] = corrected[i];
+    return Status();
+  }
+
+  /// Multiplies losses that are sums.
+  void scaleSums(double factor, std::vector<double> &means) const {
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (parts[i].loss.isSum)
+        means[i] *= factor;
+  }
+
+  /// Whether the loss is a mean over rows, by what a loss is. What a graph computes may be anything.
+  bool averagesOverRows(const Part &part, int64_t batch) {
+    if (part.loss.isInGraph)
+      return false;
+    TensorView rows = part.hasLabel() ? part.label : view(part.loss.output);
+    return rows.type != DataType::None && getLeading(rows) == batch && !rows.shape.empty() &&
+           !(part.loss.hasClasses && part.loss.axis == 0) && !part.loss.comparesSamples;
   }
 
   /// From the mean of a slice whose `batch` rows repeat the first `rows` to the mean of these alone. The slice has
   /// them all equally often, and the first batch % rows once more: those come from a slice that repeats them alone.
   /// Differences are of parts of a sum, so nothing cancels. Few steps: the numbers of rows are remainders of the batch.
-  Status takeOutRepeats(int64_t batch, int64_t rows, double &mean) {
+  Status takeOutRepeats(int64_t batch, int64_t rows, std::vector<double> &means) {
     const int64_t rest = batch % rows, times = batch / rows;
     if (rest == 0)
       return Status();
     ORTC_TRY(repeatRows(batch, rest));
-    double more = 0;
-    ORTC_TRY(session.step(entry, more));
-    if (loss.isSum)
-      more /= double(batch);
+    std::vector<double> more;
+    ORTC_TRY(step(more));
+    scaleSums(1 / double(batch), more);
     ORTC_TRY(takeOutRepeats(batch, rest, more));
-    mean = (mean * double(batch) - more * double(rest)) / double(times * rows);
-    return Status();
-  }
-
-  /// Samples from row `rows` on count nothing.
-  Status clearWeights(int64_t rows) {
-    uint8_t *data = nullptr;
-    ORTC_TRY(session.getBuffer(entry, kSampleWeight, data));
-    const size_t element = getElementBytes(weights.type);
-    std::memset(data + size_t(rows) * element, 0, size_t(getLeading(weights) - rows) * element);
+    for (size_t i = 0; i < means.size(); ++i)
+      means[i] = (means[i] * double(batch) - more[i] * double(rest)) / double(times * rows);
     return Status();
   }
 
@@ -147,25 +224,43 @@ private:
   static int64_t getLeading(const TensorView &view) { return view.shape.empty() ? 1 : view.shape[0]; }
 
   Session &session;
-  const LossInfo &loss;
   const Entry &entry;
   const Entry *predict; ///< of the same binding, or nullptr
   MetricSet &metrics;
   Evaluation &result;
-  TensorView label, weights;
-  bool hasOutput = false;   ///< what feeds the loss is an output
+  std::vector<Part> parts;  ///< as the losses
   bool isElsewhere = false; ///< outputs are needed that predict alone gives
 };
 
 } // namespace
 
-std::string Evaluation::formatAccuracy() const {
+std::string LossMeasure::formatAccuracy() const {
   return "accuracy " + formatShort(100 * getAccuracy()) + " % (" + std::to_string(right) + " of " +
          std::to_string(counted) +
          (notNumbers ? "; " + formatCount(notNumbers, "prediction") + (notNumbers == 1 ? " is" : " are") +
                            " NaN and counted as wrong"
                      : "") +
          ")";
+}
+
+double Evaluation::getLoss() const {
+  if (losses.size() == 1)
+    return losses.front().sum.mean();
+  double total = 0;
+  for (const LossMeasure &measure : losses)
+    total += measure.weight * measure.sum.mean();
+  return total;
+}
+
+std::string Evaluation::formatLosses(const std::function<std::string(double)> &format) const {
+  std::string text = "loss " + format(getLoss());
+  for (const LossMeasure &measure : losses) {
+    if (!measure.name.empty())
+      text += ", " + measure.name + " " + format(measure.sum.mean());
+    if (measure.hasAccuracy)
+      text += (measure.name.empty() ? ", " : " with ") + measure.formatAccuracy();
+  }
+  return text;
 }
 
 std::string Evaluation::formatMetrics() const {
@@ -179,9 +274,9 @@ double Evaluation::find(const std::string &metric) const {
   for (const auto &[name, value] : metrics)
     if (name == metric)
       return value;
-  return metric == "loss"                      ? loss.mean()
-         : metric == "accuracy" && hasAccuracy ? getAccuracy()
-                                               : std::numeric_limits<double>::quiet_NaN();
+  return metric == "loss"                        ? getLoss()
+         : metric == "accuracy" && hasAccuracy() ? losses.front().getAccuracy()
+                                                 : std::numeric_limits<double>::quiet_NaN();
 }
 
 Status checkMetrics(const Artifact &artifact, const Entry &entry, MetricSet &metrics) {
@@ -192,7 +287,7 @@ Status checkMetrics(const Artifact &artifact, const Entry &entry, MetricSet &met
         outputs.push_back({output.name, output.type, output.shape});
   for (const InputSpec &input : entry.inputs)
     inputs.push_back({input.name, input.type, input.shape});
-  return metrics.begin(artifact.getLoss(), outputs, inputs);
+  return metrics.begin(artifact.getLosses(), outputs, inputs);
 }
 
 Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches,
@@ -201,6 +296,7 @@ Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, 
   result = Evaluation();
   ORTC_TRY(checkMetrics(artifact, entry, metrics));
   SliceEvaluator evaluator(session, artifact, entry, metrics, result);
+  ORTC_TRY(evaluator.readWeights());
   for (int64_t slice = 0; slice < slices; ++slice) {
     if (Status status = evaluator.run(batches, slice); !status.isOk()) {
       std::string place = describeIndex(status.getMessage(), session, entry, batches, slice, nullptr);
@@ -211,7 +307,7 @@ Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, 
       return Status();
   }
   for (auto &[name, value] : metrics.compute())
-    if (!result.hasAccuracy || name != "accuracy") // which is there
+    if (!result.hasAccuracy() || name != "accuracy") // which is there
       result.metrics.push_back({name, value});
   return Status();
 }

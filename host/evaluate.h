@@ -9,20 +9,35 @@
 
 namespace ortc::host {
 
-struct Evaluation {
-  WeightedSum loss;
+/// One of the losses.
+struct LossMeasure {
+  std::string name; ///< empty where it is the only one
+  WeightedSum sum;
+  double weight = 1; ///< in the total
   bool hasAccuracy = false;
-  int64_t right = 0, counted = 0;                      ///< predictions; counted: labels that are not ignored
-  int64_t slices = 0, items = 0;                       ///< items: samples of a batch, else slices
-  std::string note;                                    ///< "" or what the mean could not do exactly
-  int64_t notNumbers = 0;                              ///< predictions with a NaN; they are wrong
-  std::vector<std::pair<std::string, double>> metrics; ///< that were asked for, but an accuracy of classes
+  int64_t right = 0, counted = 0; ///< predictions; counted: labels that are not ignored
+  int64_t notNumbers = 0;         ///< predictions with a NaN; they are wrong
   std::string formatAccuracy() const;
-  /// The value of "loss", "accuracy" or a metric; NaN where there is none.
-  double find(const std::string &metric) const;
+  double getAccuracy() const { return counted ? double(right) / double(counted) : 0; }
+  /// The key of a figure among those of all losses: "accuracy", of several "accuracy.NAME".
+  std::string key(const std::string &figure) const { return name.empty() ? figure : figure + "." + name; }
+};
+
+struct Evaluation {
+  std::vector<LossMeasure> losses;
+  int64_t slices = 0, items = 0;                       ///< items: samples of a batch, else slices
+  std::string note;                                    ///< "" or what a mean could not do exactly
+  std::vector<std::pair<std::string, double>> metrics; ///< that were asked for, but an accuracy of classes
+  /// The weighted sum of the losses' means.
+  double getLoss() const;
+  /// "loss X, accuracy Y", numbers as `format` has them; of several losses, each behind the sum.
+  std::string formatLosses(const std::function<std::string(double)> &format) const;
   /// ", NAME VALUE" of every metric.
   std::string formatMetrics() const;
-  double getAccuracy() const { return counted ? double(right) / double(counted) : 0; }
+  /// Whether there is one loss, which has an accuracy.
+  bool hasAccuracy() const { return losses.size() == 1 && losses.front().hasAccuracy; }
+  /// The value of "loss", "accuracy" or a metric; NaN where there is none.
+  double find(const std::string &metric) const;
 };
 
 /// Runs `entry` (of role eval) over the first `slices` slices. A short last batch is filled by repeating

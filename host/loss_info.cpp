@@ -10,23 +10,21 @@
 
 namespace ortc::host {
 
-Status parseLossInfo(const std::string &manifest, const std::string &where, LossInfo &loss) {
-  using Json = nlohmann::json;
-  auto bad = [&](const std::string &what) { return Status::failure(where + ": the manifest " + what); };
-  Json parsed = parseJson<Json>(manifest);
-  if (!parsed.is_object())
-    return bad("is no JSON object; compile the artifact again");
-  if (!parsed.contains("loss") || !parsed["loss"].is_object() || !parsed["loss"].contains("kind") ||
-      !parsed["loss"]["kind"].is_string())
-    return bad("does not say which loss the artifact has; compile it again");
-  const Json &from = parsed["loss"];
-  loss = LossInfo();
+/// One loss of a manifest; false where it does not say which it is.
+static bool parseLoss(const nlohmann::json &from, LossInfo &loss) {
+  if (!from.is_object() || !from.contains("kind") || !from["kind"].is_string())
+    return false;
   loss.kind = from["kind"];
   loss.isNone = from["kind"] == "none";
   loss.isInGraph = from["kind"] == "output";
   auto has = [&](const char *key) { return from.contains(key) && from[key].is_number_integer(); };
-  if (from.contains("output") && from["output"].is_string())
-    loss.output = from["output"];
+  for (auto [key, text] : {std::pair("output", &loss.output),
+                           {"name", &loss.name},
+                           {"value", &loss.value},
+                           {"weight", &loss.weight},
+                           {"input", &loss.label}})
+    if (from.contains(key) && from[key].is_string())
+      *text = from[key];
   loss.hasClasses = has("axis");
   if (loss.hasClasses)
     loss.axis = from["axis"];
@@ -36,16 +34,40 @@ Status parseLossInfo(const std::string &manifest, const std::string &where, Loss
   loss.isSum = from.contains("reduction") && from["reduction"] == "sum";
   loss.comparesSamples = from.contains("compares_samples");
   if (from.contains("class_weight") && from["class_weight"].is_array())
-    for (const Json &each : from["class_weight"])
+    for (const auto &each : from["class_weight"])
       loss.classWeight.push_back(each.is_number() ? each.get<double>() : 1);
   if (from.contains("inputs") && from["inputs"].is_array())
-    for (const Json &each : from["inputs"])
+    for (const auto &each : from["inputs"])
       loss.inputs.push_back(each.is_string() ? each.get<std::string>() : "");
-  return Status();
+  return true;
+}
+
+Status parseLosses(const std::string &manifest, const std::string &where, std::vector<LossInfo> &losses) {
+  using Json = nlohmann::json;
+  auto bad = [&](const std::string &what) { return Status::failure(where + ": the manifest " + what); };
+  Json parsed = parseJson<Json>(manifest);
+  if (!parsed.is_object())
+    return bad("is no JSON object; compile the artifact again");
+  Json parts = Json::array({parsed.contains("loss") ? parsed["loss"] : Json()});
+  if (parts[0].is_object() && parts[0].contains("parts") && parts[0]["parts"].is_array())
+    parts = Json(parts[0]["parts"]);
+  losses.clear();
+  bool isRead = !parts.empty();
+  for (const Json &part : parts)
+    isRead &= parseLoss(part, losses.emplace_back());
+  return isRead ? Status() : bad("does not say which loss the artifact has; compile it again");
 }
 
 bool LossInfo::reads(const std::string &input) const {
-  return (input == "label" && !isInGraph) || std::find(inputs.begin(), inputs.end(), input) != inputs.end();
+  return (input == label && !isInGraph) || std::find(inputs.begin(), inputs.end(), input) != inputs.end();
+}
+
+std::string LossInfo::findSampleWeight() const {
+  const std::string name = "sample_weight"; // of several losses that of the loss follows
+  for (const std::string &input : inputs)
+    if (input == name || input.starts_with(name + "."))
+      return input;
+  return "";
 }
 
 /// Elements of the first `rows` rows.

@@ -13,13 +13,17 @@ namespace ortc::host {
 
 /// No formula: what evaluation shows follows from what the label is.
 struct LossInfo {
-  std::string kind;        ///< as --loss has it
-  bool isNone = false;     ///< the artifact only predicts
-  bool isInGraph = false;  ///< the graph computes its loss: no label is compared
-  std::string output;      ///< graph output that feeds the loss
-  bool hasClasses = false; ///< labels are classes, as indices or probabilities: there is an accuracy
-  int64_t axis = 1;        ///< of classes in that output, not negative
-  bool hasIgnored = false; ///< labels of `ignoreIndex` take no part
+  std::string kind;            ///< as --loss has it
+  bool isNone = false;         ///< the artifact only predicts
+  bool isInGraph = false;      ///< the graph computes its loss: no label is compared
+  std::string name;            ///< of several losses; else empty
+  std::string value;           ///< of several losses: the output that is its value
+  std::string weight;          ///< the hyper-parameter that multiplies it; empty: none does
+  std::string label = "label"; ///< the input that it compares with, if it does
+  std::string output;          ///< graph output that feeds the loss
+  bool hasClasses = false;     ///< labels are classes, as indices or probabilities: there is an accuracy
+  int64_t axis = 1;            ///< of classes in that output, not negative
+  bool hasIgnored = false;     ///< labels of `ignoreIndex` take no part
   int64_t ignoreIndex = -100;
   bool isSum = false;              ///< over samples, instead of a mean
   bool comparesSamples = false;    ///< the term of one depends on others
@@ -27,13 +31,12 @@ struct LossInfo {
   std::vector<std::string> inputs; ///< that the loss reads beside the label
 
   bool reads(const std::string &input) const;
+  /// The input with a factor for every sample; empty: there is none.
+  std::string findSampleWeight() const;
 };
 
-/// The input with a factor for every sample.
-inline constexpr const char *kSampleWeight = "sample_weight";
-
-/// Reads the key "loss" of a manifest; `where` begins messages.
-Status parseLossInfo(const std::string &manifest, const std::string &where, LossInfo &loss);
+/// Reads the key "loss" of a manifest: one loss, or those whose sum is trained. `where` begins messages.
+Status parseLosses(const std::string &manifest, const std::string &where, std::vector<LossInfo> &losses);
 
 /// A tensor in host memory, dense and row-major.
 struct TensorView {

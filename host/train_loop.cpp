@@ -481,6 +481,10 @@ Status Trainer::describeStep(const Entry &taken, MetricsFile::Fields &fields) {
   for (const std::string &name : artifact.getStepOutputs())
     if (TensorView number = session.view(taken, name); number.type != DataType::None)
       fields.push_back({name, formatJsonNumber(loadAsDouble(number.type, number.data))});
+  for (const LossInfo &loss : artifact.getLosses())
+    if (TensorView value = loss.value.empty() ? TensorView() : session.view(taken, loss.value);
+        value.type != DataType::None)
+      fields.push_back({loss.value, formatJsonNumber(loadAsDouble(value.type, value.data))});
   if (!hasLossScale)
     return Status();
   double scale = 0, skipped = 0;
@@ -571,17 +575,19 @@ Status Trainer::evaluateNow(bool isDue) {
   std::vector<std::pair<std::string, std::string>> fields = {
       {"step", std::to_string(position.step)},
       {"epoch", std::to_string(epoch)},
-      {"eval_loss", formatJsonNumber(result.loss.mean())}};
+      {"eval_loss", formatJsonNumber(result.getLoss())}};
   if (isAveraged)
     fields.push_back({"weights", formatJsonString(options.evalWeights)});
-  std::string text = "eval loss " + formatShort(result.loss.mean(), 5);
-  if (result.hasAccuracy) {
-    fields.push_back({"accuracy", formatJsonNumber(result.getAccuracy())});
-    text += ", " + result.formatAccuracy();
+  for (const LossMeasure &measure : result.losses) {
+    if (!measure.name.empty())
+      fields.push_back({measure.key("eval_loss"), formatJsonNumber(measure.sum.mean())});
+    if (measure.hasAccuracy)
+      fields.push_back({measure.key("accuracy"), formatJsonNumber(measure.getAccuracy())});
   }
   for (const auto &[name, value] : result.metrics)
     fields.push_back({name, formatJsonNumber(value)});
-  text += result.formatMetrics();
+  std::string text = "eval " + result.formatLosses([](double value) { return formatShort(value, 5); }) +
+                     result.formatMetrics();
   if (!result.note.empty())
     reporter.note(result.note);
   if (options.evalEvery)

@@ -299,7 +299,7 @@ Status Check::checkEvaluator() {
   ORTC_TRY(prepare(ORTC_ENTRY_PREDICT));
   ORTC_TRY(readOutputs(outputs));
   ORTC_TRY(compare("forward_eval_0", outputs));
-  if (options.compile.loss.source != LossSource::None) {
+  if (hasLoss(options.compile)) {
     ORTC_TRY(prepare(ORTC_ENTRY_GRADIENTS));
     ORTC_TRY(readGradients(gradients));
     ORTC_TRY(compare("backward_0", gradients));
@@ -325,7 +325,7 @@ Status Check::run() {
 static const char *findGraphFlag(const CompileOptions &given) {
   const BindingSpec &binding = given.bindings.front();
   bool isBound = given.bindings.size() > 1 || !binding.shapes.empty() || binding.name != BindingSpec().name;
-  return given.loss.isGiven                                  ? "--loss"
+  return given.losses.front().isGiven                        ? "--loss"
          : !given.lossInput.empty()                          ? "--loss-input"
          : isBound                                           ? "--shape or --binding"
          : !given.train.empty()                              ? "--train"
@@ -359,19 +359,26 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
     return Status::refusal(options.model +
                            ": was compiled with --qat; rounding has a gradient that differences of "
                            "losses do not show");
+  if (manifest.contains("flags") && manifest["flags"].contains("teacher"))
+    return Status::refusal(options.model +
+                           ": was compiled with --teacher, which no artifact has as a graph; check its "
+                           "model without");
   std::string damaged = options.model + ": its manifest does not say how it was compiled";
   try {
     const auto &flags = manifest.at("flags");
-    Status read = train::parseLoss(flags.at("loss").get<std::string>()).moveTo(options.loss);
+    Status read;
+    const auto &losses = flags.at("loss"); // a text, or a list
+    for (size_t i = 0; i < (losses.is_array() ? losses.size() : 1) && read.isOk(); ++i)
+      read = train::addLoss((losses.is_array() ? losses[i] : losses).get<std::string>(), options.losses);
     if (read.isOk())
       read = parseBatchNorm(flags.at("batch_norm").get<std::string>()).moveTo(options.batchNorm);
     if (read.isOk())
       read = parseDropout(flags.at("dropout").get<std::string>()).moveTo(options.dropout);
     if (!read.isOk())
       return Status::failure(damaged + ": " + read.getMessage());
-    if (options.loss.source == LossSource::None)
+    if (!hasLoss(options))
       return Status::refusal(options.model + ": was compiled with --loss none and has no gradients");
-    if (options.loss.source != LossSource::Output)
+    if (options.losses.front().outputs.empty())
       options.lossInput = manifest.at("loss").at("output").get<std::string>();
     const auto &binding = manifest.at("bindings").at(0);
     if (binding.contains("dimensions"))
@@ -419,11 +426,11 @@ Status checkGradients(const CheckOptions &check, CheckResult &result) {
                            "through; compare --against evaluator");
   else if (!check.load.empty())
     return Status::refusal("--load needs an artifact: checkpoints have its tensors");
-  else if (options.loss.source == LossSource::None && check.against == CheckAgainst::Differences)
+  else if (!hasLoss(options) && check.against == CheckAgainst::Differences)
     return Status::refusal(
         "--loss none leaves no loss to differentiate; name one, or compare --against evaluator");
   options.precision = Precision::F64;
-  options.gradients = options.loss.source != LossSource::None;
+  options.gradients = hasLoss(options);
   options.source = false;
   options.targets = {"native"};
   driver::CompileExtras extras;

@@ -26,6 +26,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/train/Optimizers.h"
+#include "passes/train/Teacher.h"
 #include "passes/train/TrainingProgram.h"
 
 #include <chrono>
@@ -182,6 +183,8 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
   legal.shapes = options.bindings[binding].shapes;
   legal.train = options.train;
   legal.freeze = options.freeze;
+  if (model.teacher)
+    legal.freeze.push_back(*model.teacher);
   legal.trainable = model.trainable;
   if (model.adapters && legal.train.empty())
     legal.trainable = model.adapters;
@@ -195,9 +198,8 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
   legal.seed = options.seed;
   legal.trains = trains(options);
   legal.float64 = options.precision == Precision::F64;
-  if (!namedLossInput(options).empty())
-    legal.lossOutputs = {namedLossInput(options)};
-  else
+  legal.lossOutputs = namedLossInputs(options);
+  if (legal.lossOutputs.empty())
     legal.lossOutputs = options.cotangents;
   legalize::LegalizeReport result;
   if (failed(legalize::legalize(*compiled.source, *compiled.program, legal, result)))
@@ -262,15 +264,18 @@ Status Compilation::checkModelFiles() const {
 Status Compilation::loss() {
   if (!hasLoss(options))
     return Status();
-  ORTC_TRY(diagnostics.check(train::buildLoss(*compiled.program, options.loss, options.lossInput)));
+  ORTC_TRY(diagnostics.check(
+      train::buildLoss(*compiled.program, options.losses, options.lossInput, options.accumulatesLabels)));
   report::CompileFacts &facts = compiled.facts;
-  report::describeLoss(*compiled.program, facts);
-  if (std::string note = report::tellClassAxis(options.loss, facts); !note.empty())
-    compiled.notes.push_back(std::move(note));
-  if (std::string warning = report::warnOfProbabilities(*compiled.source, compiled.model->getProto(),
-                                                        options.loss, facts.lossOutput);
-      !warning.empty())
-    facts.warnings.push_back(std::move(warning));
+  report::describeLosses(*compiled.program, options.losses, facts);
+  for (auto [loss, fact] : llvm::zip_equal(options.losses, facts.losses)) {
+    if (std::string note = report::tellClassAxis(loss, fact); !note.empty())
+      compiled.notes.push_back(std::move(note));
+    if (std::string warning =
+            report::warnOfProbabilities(*compiled.source, compiled.model->getProto(), loss, fact.output);
+        !warning.empty())
+      facts.warnings.push_back(std::move(warning));
+  }
   return Status();
 }
 
@@ -279,10 +284,10 @@ Status Compilation::differentiate() {
     autodiff::DifferentiateOptions how;
     how.mutation = {options.mutation.operation, options.mutation.operand, options.mutation.factor};
     ORTC_TRY(diagnostics.check(
-        hasLoss(options)
-            ? train::differentiateLoss(*compiled.program, how, options.lossScale, options.headChunk)
-            : train::differentiateOutputs(*compiled.program, {options.cotangents, options.inputGradients},
-                                          how)));
+        hasLoss(options) ? train::differentiateLoss(*compiled.program, how, options.lossScale,
+                                                    options.headChunk, options.trainOutputs)
+                         : train::differentiateOutputs(*compiled.program,
+                                                       {options.cotangents, options.inputGradients}, how)));
     if (!compiled.facts.trainedInPart.empty())
       ORTC_TRY(diagnostics.run(*compiled.program, pipeline::buildRaise));
     noteConstants();
@@ -337,6 +342,7 @@ Status Compilation::update() {
   if (options.parameters == ParameterStorage::BF16Stochastic)
     update.roundingSeed = options.seed;
   update.noDecay = options.noDecay;
+  update.accumulatesLabels = options.accumulatesLabels;
   update.flushesState = !denormalsAreZero(options.numerics);
   return diagnostics.check(train::buildUpdate(*compiled.program, update));
 }
@@ -347,7 +353,8 @@ Status Compilation::entries() {
   if (options.bind.parameters && options.bind.strided)
     train::bindParameters(*compiled.program, initializerNames(*compiled.model));
   ORTC_TRY(diagnostics.check(train::composeEntries(
-      *compiled.program, {options.gradients, !options.cotangents.empty(), options.bind.gradients})));
+      *compiled.program, {options.gradients, !options.cotangents.empty(), options.bind.gradients,
+                          options.teacher ? train::teacherName(options.teacher->output) : ""})));
   ORTC_TRY(diagnostics.check(train::updateRows(*compiled.program)));
   return diagnostics.run(*compiled.program, pipeline::buildEntries);
 }
@@ -434,7 +441,7 @@ Status Compilation::assemble() {
   }
   ORTC_TRY(diagnostics.check(
       artifact::buildArtifact(programs, options, initializerNames(*compiled.model)).moveTo(result)));
-  report::describeBatch(*compiled.source, options.loss, compiled.facts);
+  report::describeBatch(*compiled.source, options.losses, compiled.facts);
   if (options.source && options.weights)
     ORTC_TRY(
         diagnostics.check(makeSource(*model.written, result.tensors, model.packed).moveTo(result.source)));

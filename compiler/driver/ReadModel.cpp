@@ -8,8 +8,10 @@
 #include "compiler/frontend/Importer.h"
 #include "compiler/frontend/LoraAdapters.h"
 #include "compiler/frontend/SharedInitializers.h"
+#include "compiler/frontend/TeacherModel.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/pipeline/Pipelines.h"
+#include "passes/train/Teacher.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -18,11 +20,16 @@ using namespace mlir;
 
 namespace ortc::driver {
 
-const std::string &namedLossInput(const CompileOptions &options) {
-  static const std::string none;
-  return !options.lossInput.empty()                  ? options.lossInput
-         : options.loss.source == LossSource::Output ? options.loss.output
-                                                     : none;
+std::vector<std::string> namedLossInputs(const CompileOptions &options) {
+  std::vector<std::string> names;
+  auto add = [&](const std::string &name) {
+    if (!name.empty() && !llvm::is_contained(names, name))
+      names.push_back(name);
+  };
+  add(options.lossInput);
+  for (const LossSpec &loss : options.losses)
+    llvm::for_each(loss.outputs, add);
+  return names;
 }
 
 /// What the model's metadata says about what is trained. Flags win.
@@ -37,15 +44,18 @@ static void findNameLists(const CompileOptions &options, Compiled &compiled, Mod
                                (options.train.empty() ? "" : "; --train decides instead"));
 }
 
-/// A value of the graph that is no output becomes one where the loss takes it. What is exported stays as it was.
-static Status exposeLossInput(const CompileOptions &options, Compiled &compiled) {
-  const std::string &name = namedLossInput(options);
-  auto edited = exposeValue(*compiled.model, name);
-  if (!edited || !*edited)
-    return edited.getStatus();
-  compiled.model = std::move(*edited);
-  compiled.notes.push_back(
-      "'" + name + "' is no output of the model; the loss takes it all the same, and it is predicted, too");
+/// A value of the graph that is no output becomes one where a loss takes it. What is exported stays as it was.
+static Status exposeLossInputs(const CompileOptions &options, Compiled &compiled) {
+  for (const std::string &name : namedLossInputs(options)) {
+    auto edited = exposeValue(*compiled.model, name);
+    if (!edited)
+      return edited.getStatus();
+    if (!*edited)
+      continue;
+    compiled.model = std::move(*edited);
+    compiled.notes.push_back(
+        "'" + name + "' is no output of the model; the loss takes it all the same, and it is predicted, too");
+  }
   return Status();
 }
 
@@ -181,6 +191,19 @@ static Status addQuantizers(const CompileOptions &options, Compiled &compiled, M
   return Status();
 }
 
+/// Puts the teacher beside the model, as constants. What is exported stays the model without it.
+static Status addTeacher(const CompileOptions &options, Compiled &compiled, ModelFacts &facts) {
+  if (!options.teacher)
+    return Status();
+  std::shared_ptr<const frontend::Model> teacher;
+  ORTC_TRY(frontend::Model::load(options.teacher->file, teacher));
+  std::vector<std::string> initializers;
+  ORTC_TRY(frontend::addTeacher(compiled.model, *teacher, options.teacher->output, train::teacherName,
+                                "--teacher " + options.teacher->text, initializers));
+  facts.teacher = NamePattern::list(std::move(initializers), "--teacher");
+  return Status();
+}
+
 static void describeFile(const CompileOptions &options, const proto::ModelProto &proto,
                          report::CompileFacts &facts) {
   facts.modelFile = std::filesystem::path(options.model).filename().string();
@@ -214,7 +237,8 @@ Status readModel(const CompileOptions &options, const Diagnostics &diagnostics,
   if (trains(options))
     ORTC_TRY(diagnostics.check(addAdapters(options, compiled, facts)));
   ORTC_TRY(diagnostics.check(quantizeBase(options, compiled, facts)));
-  ORTC_TRY(diagnostics.check(exposeLossInput(options, compiled)));
+  ORTC_TRY(diagnostics.check(addTeacher(options, compiled, facts)));
+  ORTC_TRY(diagnostics.check(exposeLossInputs(options, compiled)));
   Status outcome;
   auto imported = frontend::importModel(compiled.model, *compiled.context, outcome);
   if (failed(imported))

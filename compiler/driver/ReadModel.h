@@ -19,10 +19,11 @@ struct ModelFacts {
   std::optional<NamePattern> adapters;            ///< the factors of --lora
   frontend::PackedWeights packed;                 ///< what --base quantises
   std::optional<NamePattern> scales;              ///< those that --qat learns
+  std::optional<NamePattern> teacher;             ///< initializers of --teacher, which are constants
 };
 
-/// The output, or the value, that the options say the loss is computed from; empty when they do not say.
-const std::string &namedLossInput(const CompileOptions &options);
+/// The outputs, or the values, that the options say losses are computed from.
+std::vector<std::string> namedLossInputs(const CompileOptions &options);
 
 /// Reads the model, shares and parts its initializers as the options say, and imports the graph: `model`, `source`,
 /// facts and notes of `compiled`.

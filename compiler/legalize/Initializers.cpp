@@ -174,7 +174,8 @@ private:
 static bool decideByChoice(Initializer &entry, const LegalizeOptions &options) {
   Choice choice(entry);
   if (const NamePattern *frozen = choice.findFirst(options.freeze, /*all=*/true)) {
-    entry.reason = "frozen by --freeze " + frozen->getText();
+    entry.reason =
+        (frozen->getText().starts_with("--") ? "frozen by " : "frozen by --freeze ") + frozen->getText();
   } else if (options.scales && options.scales->matches(entry.name)) {
     entry.trained = true;
     entry.requestedBy = "--qat";

@@ -253,12 +253,13 @@ LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &
   MLIRContext *context = target.getContext();
   context->loadDialect<nn::NnDialect, arith::ArithDialect, math::MathDialect, func::FuncDialect,
                        train::TrainDialect>();
+  auto outputs = llvm::map_to_vector(graph.getOutputNames(),
+                                     [](Attribute name) { return cast<StringAttr>(name).getValue(); });
   for (const std::string &name : options.lossOutputs)
-    if (!llvm::is_contained(llvm::map_range(graph.getOutputNames(),
-                                            [](Attribute a) { return cast<StringAttr>(a).getValue(); }),
-                            name))
+    if (!llvm::is_contained(outputs, name))
       return fail("the model has no output '" + name +
-                  "' for the loss, and no node that gives a value of that name");
+                  "' for the loss, and no node that gives a value of that name; its outputs are '" +
+                  llvm::join(outputs, "', '") + "'");
   auto inputs = bindInputs(graph, options.shapes);
   if (!inputs)
     return fail(inputs.getStatus().getMessage());

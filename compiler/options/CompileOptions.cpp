@@ -154,7 +154,7 @@ Status addTarget(std::string_view name, CompileOptions &options, bool &first) {
   return Status();
 }
 
-bool hasLoss(const CompileOptions &options) { return options.loss.source != LossSource::None; }
+bool hasLoss(const CompileOptions &options) { return options.losses.front().source != LossSource::None; }
 bool trains(const CompileOptions &options) { return hasLoss(options) || !options.cotangents.empty(); }
 bool updates(const CompileOptions &options) {
   return hasLoss(options) || (trains(options) && options.optimizer.isGiven);
@@ -169,14 +169,15 @@ static Status checkCotangents(const CompileOptions &options) {
                                  " needs --cotangents: the entry backward gives them");
   if (hasLoss(options))
     return Status::refusal("--cotangents takes gradients of outputs from the host, and --loss " +
-                           options.loss.text + " makes its own; leave one of both out");
+                           options.losses.front().text + " makes its own; leave one of both out");
   const char *flag =
-      options.gradients            ? "--gradients"
-      : options.accumulate > 1     ? "--accumulate"
-      : options.lossScale          ? "--loss-scale"
-      : options.headChunk          ? "--head-chunk"
-      : !options.lossInput.empty() ? "--loss-input"
-      : !options.sparse.empty()    ? "--sparse"
+      options.gradients               ? "--gradients"
+      : options.accumulate > 1        ? "--accumulate"
+      : options.lossScale             ? "--loss-scale"
+      : !options.trainOutputs.empty() ? "--train-outputs"
+      : options.headChunk             ? "--head-chunk"
+      : !options.lossInput.empty()    ? "--loss-input"
+      : !options.sparse.empty()       ? "--sparse"
       : !options.channels.empty() && std::any_of(options.channels.begin(), options.channels.end(),
                                                  [](double share) { return share != 1; })
           ? "--train with channels"
@@ -210,10 +211,18 @@ static Status checkWeights(const CompileOptions &options) {
 Status checkOptions(const CompileOptions &options) {
   if (options.output.empty() && options.compileTo.empty())
     return Status::refusal("-o DIR is missing: the folder of the artifact");
-  if (options.loss.source == LossSource::Output && !options.lossInput.empty() &&
-      options.lossInput != options.loss.output)
-    return Status::refusal("--loss-input '" + options.lossInput + "' contradicts --loss " +
-                           options.loss.text + ": the graph computes its loss; leave --loss-input out");
+  for (const LossSpec &loss : options.losses)
+    if (!options.lossInput.empty() && !loss.outputs.empty() &&
+        loss.outputs != std::vector<std::string>{options.lossInput})
+      return Status::refusal("--loss-input '" + options.lossInput + "' contradicts --loss " + loss.text +
+                             (loss.source == LossSource::Output ? ": the graph computes its loss"
+                                                                : ", which names what it reads") +
+                             "; leave --loss-input out");
+  if (options.accumulatesLabels && (options.losses.size() > 1 || options.accumulate == 1))
+    return Status::refusal(options.accumulate == 1
+                               ? "--accumulate 1:by=tokens adds nothing up; leave by=tokens out"
+                               : "--accumulate by=tokens counts the labels of one loss, and there are " +
+                                     std::to_string(options.losses.size()) + "; leave by=tokens out");
   if (options.gradients &&
       std::any_of(options.channels.begin(), options.channels.end(), [](double share) { return share != 1; }))
     return Status::refusal(
@@ -250,6 +259,7 @@ Status checkOptions(const CompileOptions &options) {
                        : options.clipValue                               ? "--clip-value"
                        : options.accumulate > 1                          ? "--accumulate"
                        : options.lossScale                               ? "--loss-scale"
+                       : !options.trainOutputs.empty()                   ? "--train-outputs"
                        : !options.train.empty()                          ? "--train"
                        : !options.freeze.empty()                         ? "--freeze"
                        : !options.lora.empty()                           ? "--lora"

@@ -34,9 +34,21 @@ struct LossSpec {
   LossSource source = LossSource::Formula;
   std::string name = "cross_entropy"; ///< the word before the keys
   KeyValues given;                    ///< keys that were given; the definition has the defaults of the others
-  std::string output;                 ///< of LossSource::Output: name of the graph output that is the loss
+  std::string id;                     ///< what it is called among several; may be empty where it is alone
+  std::string label = "label";        ///< the input that it compares with; of several "label.ID"
+  std::vector<std::string> outputs;   ///< names of the graph outputs that it reads; empty: one that is chosen
+  std::optional<double> weight;       ///< not negative; absent: 1
   bool isGiven = false;               ///< whether a flag said so
   std::string text = "cross_entropy"; ///< as given, for the manifest and messages
+};
+
+/// `--teacher FILE.onnx:output=X,temperature=1,weight=0.5`: a frozen model whose output the trained one learns, too.
+struct TeacherSpec {
+  std::string file;
+  std::string output;     ///< of the teacher: logits
+  double temperature = 1; ///< divides the logits of both
+  double weight = 0.5;    ///< of the distillation; the loss of the labels has the rest
+  std::string text;       ///< as given
 };
 
 /// `--optimizer`. passes/train/Optimizers.h parses it and has the table of formulas.
@@ -182,13 +194,17 @@ struct CompileOptions {
   std::string model;  ///< path of the ONNX file
   std::string output; ///< folder of the artifact: created, or replaced whole when it holds an artifact
   std::vector<BindingSpec> bindings{1}; ///< never empty, names differ
-  LossSpec loss;
+  std::vector<LossSpec> losses{
+      1};                ///< never empty; the sum of all is trained. Of several, each has an id and outputs
   std::string lossInput; ///< empty: the only graph output, or the first floating-point one
+  std::vector<std::string> trainOutputs; ///< outputs that the training step gives, too
+  std::optional<TeacherSpec> teacher;
   OptimizerSpec optimizer;
   std::vector<GroupSpec> groups;
   NoDecaySpec noDecay;
   std::optional<double> clipNorm, clipValue; ///< > 0
   uint32_t accumulate = 1;                   ///< gradient steps before an update
+  bool accumulatesLabels = false;            ///< whose mean is over all labels that count, not over steps
   std::vector<NamePattern> train, freeze;    ///< empty `train`: the default rule; freeze wins
   std::vector<double>
       channels; ///< of the tensors that `train` names, in its order: their share; absent: all. The

@@ -59,7 +59,7 @@ std::optional<bool> Rule::judge(const Dimensions &dims, bool isInput) const {
   return std::nullopt; // exporters make up symbols for dimensions of outputs that they cannot follow
 }
 
-BatchFacts findBatch(ModuleOp source, const std::string &lossOutput, std::optional<int64_t> droppedAxis) {
+BatchFacts findBatch(ModuleOp source, const std::vector<LabelSource> &labels) {
   BatchFacts facts;
   onnx::GraphOp graph = *source.getOps<onnx::GraphOp>().begin();
   Rule rule;
@@ -84,14 +84,18 @@ BatchFacts findBatch(ModuleOp source, const std::string &lossOutput, std::option
         readDimensions(cast<TypeAttr>(graph.getOutputTypes()[i]).getValue(), graph.getOutputDims()[i]);
     std::string name = graph.getOutputName(i).str();
     facts.outputs[name] = rule.judge(dims, /*isInput=*/false);
-    if (name != lossOutput || !dims)
-      continue;
-    if (droppedAxis && *droppedAxis < int64_t(dims->size()))
-      dims->erase(dims->begin() + *droppedAxis);
-    facts.label = rule.judge(dims, /*isInput=*/false);
-    // What is dynamic in an output follows from what is dynamic in the inputs.
-    if (!facts.label && !dims->front().symbol.empty())
-      facts.label = true;
+    for (const LabelSource &label : labels) {
+      if (name != label.output || !dims)
+        continue;
+      Dimensions own = dims;
+      if (label.droppedAxis && *label.droppedAxis < int64_t(own->size()))
+        own->erase(own->begin() + *label.droppedAxis);
+      std::optional<bool> &known = facts.labels[label.name];
+      known = rule.judge(own, /*isInput=*/false);
+      // What is dynamic in an output follows from what is dynamic in the inputs.
+      if (!known && !own->front().symbol.empty())
+        known = true;
+    }
   }
   return facts;
 }

@@ -16,12 +16,16 @@ struct BatchFacts {
   std::string
       input; ///< the first one whose leading dimension has a symbol, which is the batch; "": none has, nothing is known
   std::map<std::string, std::optional<bool>> inputs, outputs; ///< of the graph, by name
-  std::optional<bool> label;                                  ///< of the label that the loss adds
+  std::map<std::string, std::optional<bool>> labels;          ///< of the labels that losses add, by name
 };
 
-/// `source` is the imported graph. `lossOutput` feeds the loss; `droppedAxis` of it is the one that the label
-/// lacks, if any.
-BatchFacts findBatch(mlir::ModuleOp source, const std::string &lossOutput,
-                     std::optional<int64_t> droppedAxis);
+/// The label that a loss adds.
+struct LabelSource {
+  std::string name, output;           ///< of the label; of what feeds the loss
+  std::optional<int64_t> droppedAxis; ///< of the output: the axis that the label lacks, if any
+};
+
+/// `source` is the imported graph.
+BatchFacts findBatch(mlir::ModuleOp source, const std::vector<LabelSource> &labels);
 
 } // namespace ortc::report

@@ -12,46 +12,61 @@ using namespace mlir;
 
 namespace ortc::report {
 
-void describeLoss(ModuleOp program, CompileFacts &facts) {
+void describeLosses(ModuleOp program, ArrayRef<LossSpec> losses, CompileFacts &facts) {
   auto function = program.lookupSymbol<func::FuncOp>("loss_0");
-  if (auto weights =
-          function ? function->getAttrOfType<DenseFPElementsAttr>(train::kClassWeightAttribute) : nullptr)
-    for (const APFloat &each : weights.getValues<APFloat>())
-      facts.classWeight.push_back(each.convertToDouble());
-  for (unsigned i = 0; function && i < function.getNumArguments(); ++i) {
-    auto type = cast<RankedTensorType>(function.getArgument(i).getType());
-    if (auto name = function.getArgAttrOfType<StringAttr>(i, train::kOutput);
-        name && facts.lossOutput.empty()) {
-      facts.lossOutput = name.str();
-      facts.lossShape.assign(type.getShape().begin(), type.getShape().end());
-    } else if (auto input = function.getArgAttrOfType<StringAttr>(i, train::kInput);
-               input && input.getValue() != train::kLabel) {
-      facts.lossInputs.push_back(input.str());
-    } else if (input) {
-      facts.labelIsIndices = isa<IntegerType>(type.getElementType());
+  for (const LossSpec &loss : losses) {
+    LossFacts &fact = facts.losses.emplace_back();
+    if (!loss.outputs.empty())
+      fact.output = loss.outputs.front();
+    RankedTensorType prediction;
+    for (unsigned i = 0; function && i < function.getNumArguments(); ++i) {
+      auto type = cast<RankedTensorType>(function.getArgument(i).getType());
+      auto output = function.getArgAttrOfType<StringAttr>(i, train::kOutput);
+      auto input = function.getArgAttrOfType<StringAttr>(i, train::kInput);
+      if (output && (fact.output.empty() || fact.output == output)) {
+        fact.output = output.str();
+        fact.shape.assign(type.getShape().begin(), type.getShape().end());
+        prediction = type;
+      } else if (input && input.getValue() == loss.label) {
+        fact.labelIsIndices = isa<IntegerType>(type.getElementType());
+      }
     }
+    if (!prediction)
+      continue;
+    if (auto weights = function->getAttrOfType<DenseFPElementsAttr>(train::classWeightAttribute(loss.label)))
+      for (const APFloat &each : weights.getValues<APFloat>())
+        fact.classWeight.push_back(each.convertToDouble());
+    auto inputs = train::inferLossInputs(loss, prediction, function.getLoc());
+    for (unsigned i = 0; succeeded(inputs) && i < inputs->size(); ++i)
+      fact.inputs.push_back((*inputs)[i].name);
   }
 }
 
-void describeBatch(ModuleOp source, const LossSpec &loss, CompileFacts &facts) {
-  // A label of class indices is the output without its classes; those of sequences follow its frames.
-  const train::LossDefinition *definition = train::findLoss(loss.name);
-  std::optional<int64_t> dropped;
-  if (definition && definition->label == train::LabelKind::Sequences)
-    dropped = 0;
-  else if (facts.labelIsIndices)
-    dropped = findClassAxis(loss, facts);
-  facts.batch = findBatch(source, facts.lossOutput, dropped);
+void describeBatch(ModuleOp source, ArrayRef<LossSpec> losses, CompileFacts &facts) {
+  std::vector<LabelSource> labels;
+  for (auto [loss, fact] : llvm::zip(losses, facts.losses)) {
+    // A label of class indices is the output without its classes; those of sequences follow its frames.
+    const train::LossDefinition *definition = train::findLoss(loss.name);
+    std::optional<int64_t> dropped;
+    if (definition && definition->label == train::LabelKind::Sequences)
+      dropped = 0;
+    else if (fact.labelIsIndices)
+      dropped = findClassAxis(loss, fact);
+    labels.push_back({loss.label, fact.output, dropped});
+    for (const std::string &input : fact.inputs)
+      labels.push_back({input, fact.output, dropped});
+  }
+  facts.batch = findBatch(source, labels);
 }
 
-std::string tellClassAxis(const LossSpec &loss, const CompileFacts &facts) {
-  if (!train::hasClasses(loss) || facts.lossShape.size() != 3 || loss.given.count(train::kAxis))
+std::string tellClassAxis(const LossSpec &loss, const LossFacts &facts) {
+  if (!train::hasClasses(loss) || facts.shape.size() != 3 || loss.given.count(train::kAxis))
     return "";
   std::string shape;
-  for (int64_t size : facts.lossShape)
+  for (int64_t size : facts.shape)
     shape += (shape.empty() ? "[" : ", ") + std::to_string(size);
-  return "'" + facts.lossOutput + "' is " + shape + "]: the loss takes axis 1 as the " +
-         std::to_string(facts.lossShape[1]) +
+  return "'" + facts.output + "' is " + shape + "]: the loss takes axis 1 as the " +
+         std::to_string(facts.shape[1]) +
          " classes, as PyTorch does; where the last axis has the classes, give --loss " + loss.name +
          ":axis=2";
 }

@@ -9,16 +9,16 @@
 
 namespace ortc::report {
 
-/// What the loss of `program` is computed from, for the manifest.
-void describeLoss(mlir::ModuleOp program, CompileFacts &facts);
+/// What the losses of `program` are computed from, for the manifest.
+void describeLosses(mlir::ModuleOp program, llvm::ArrayRef<LossSpec> losses, CompileFacts &facts);
 
 /// Which inputs of the program have the batch in front, for the manifest. `source` is the imported graph.
-/// After describeLoss().
-void describeBatch(mlir::ModuleOp source, const LossSpec &loss, CompileFacts &facts);
+/// After describeLosses().
+void describeBatch(mlir::ModuleOp source, llvm::ArrayRef<LossSpec> losses, CompileFacts &facts);
 
 /// Logits with two more axes than classes are [batch, classes, ...] for PyTorch, but often [batch, tokens,
 /// classes]: a note on which axis is taken where no flag says so, or "".
-std::string tellClassAxis(const LossSpec &loss, const CompileFacts &facts);
+std::string tellClassAxis(const LossSpec &loss, const LossFacts &facts);
 
 /// Many models end with the softmax, or the sigmoid, that the loss has in itself: the warning for `output`,
 /// which feeds the loss, or "". `source` is the imported graph, `model` the file.

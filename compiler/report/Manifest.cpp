@@ -14,8 +14,8 @@ using Json = nlohmann::ordered_json;
 
 using artifact::dtypeName;
 
-std::optional<int64_t> findClassAxis(const LossSpec &loss, const CompileFacts &facts) {
-  int64_t rank = facts.lossShape.size();
+std::optional<int64_t> findClassAxis(const LossSpec &loss, const LossFacts &facts) {
+  int64_t rank = facts.shape.size();
   if (!train::hasClasses(loss) || rank == 0)
     return std::nullopt;
   int64_t axis = train::settingsOf(loss).getInteger(train::kAxis);
@@ -32,18 +32,17 @@ static bool isToldInOtherWords(std::string_view key, bool hasClasses) {
          key == train::kClassWeight || key == train::kPosWeight;
 }
 
-static Json describeLoss(const CompileOptions &options, const CompileFacts &facts) {
-  const LossSpec &spec = options.loss;
+static Json describeLoss(const LossSpec &spec, const LossFacts &facts) {
   Json loss{{"kind", spec.name}};
-  if (spec.source == LossSource::None)
-    return loss;
-  loss["output"] = facts.lossOutput;
+  loss["output"] = facts.output;
+  if (spec.outputs.size() > 1)
+    loss["outputs"] = spec.outputs;
   if (spec.source == LossSource::Output)
     return loss;
   const bool hasClasses = train::hasClasses(spec);
   if (std::optional<int64_t> axis = findClassAxis(spec, facts)) {
     loss["axis"] = *axis;
-    loss["classes"] = facts.lossShape[*axis];
+    loss["classes"] = facts.shape[*axis];
   }
   const Settings settings = train::settingsOf(spec);
   const train::LossDefinition &definition = *train::findLoss(spec.name);
@@ -56,15 +55,36 @@ static Json describeLoss(const CompileOptions &options, const CompileFacts &fact
     loss[train::kClassWeight] = facts.classWeight;
   if (settings.has(train::kPosWeight) && settings.getWord(train::kPosWeight) != train::kNoFile)
     loss[train::kPosWeight] = true;
-  if (!facts.lossInputs.empty())
-    loss["inputs"] = facts.lossInputs;
+  if (!facts.inputs.empty())
+    loss["inputs"] = facts.inputs;
   if (definition.comparesSamples)
     loss["compares_samples"] = true;
-  loss["label"] = definition.label == train::LabelKind::Sequences ? "sequences"
-                  : !hasClasses                                   ? "values"
-                  : facts.labelIsIndices                          ? "indices"
-                                                                  : "probabilities";
+  if (train::needsLabel(spec))
+    loss["label"] = definition.label == train::LabelKind::Sequences ? "sequences"
+                    : !hasClasses                                   ? "values"
+                    : facts.labelIsIndices                          ? "indices"
+                                                                    : "probabilities";
   return loss;
+}
+
+/// One loss as it is, and several as their sum.
+static Json describeLosses(const std::vector<LossSpec> &losses, const CompileFacts &facts) {
+  if (losses.front().source == LossSource::None)
+    return {{"kind", losses.front().name}};
+  Json parts = Json::array();
+  for (auto [spec, fact] : llvm::zip(losses, facts.losses)) {
+    Json part = describeLoss(spec, fact);
+    if (losses.size() > 1) {
+      part["name"] = spec.id;
+      part["value"] = train::valueName(spec);
+      if (train::needsLabel(spec))
+        part["input"] = spec.label;
+    }
+    if (losses.size() > 1 || spec.weight)
+      part["weight"] = train::weightName(spec);
+    parts.push_back(part);
+  }
+  return losses.size() > 1 ? Json{{"kind", "sum"}, {"parts", parts}} : parts.front();
 }
 
 static void describeUpdate(const UpdateSpecs &specs, Json &optimizer) {
@@ -128,7 +148,13 @@ static Json describeOptimizer(const CompileOptions &options) {
 
 static Json describeFlags(const CompileOptions &options) {
   const char *precision[] = {"f32", "f64", "bf16", "f16"};
-  Json flags{{"loss", options.loss.text},
+  Json loss = options.losses.front().text;
+  if (options.losses.size() > 1) {
+    loss = Json::array();
+    for (const LossSpec &each : options.losses)
+      loss.push_back(each.text);
+  }
+  Json flags{{"loss", loss},
              {"optimizer", options.optimizer.text},
              {"numerics", options.numerics == Numerics::Fast ? "fast" : "portable"},
              {"precision", precision[static_cast<int>(options.precision)]},
@@ -138,6 +164,9 @@ static Json describeFlags(const CompileOptions &options) {
              {"max_workers", options.maxWorkers}};
   if (!options.weights)
     flags["no_weights"] = true;
+  if (const std::optional<TeacherSpec> &teacher = options.teacher)
+    flags["teacher"] = {
+        {"output", teacher->output}, {"temperature", teacher->temperature}, {"weight", teacher->weight}};
   if (!options.cotangents.empty())
     flags["cotangents"] = options.cotangents;
   if (!options.inputGradients.empty())
@@ -198,8 +227,10 @@ static Json describeQuantizers(const CompileOptions &options, const CompileFacts
 /// Whether the leading dimension of an input or output is the batch; nullopt where the model does not say.
 static std::optional<bool> isBatch(const BatchFacts &facts, const artifact::Tensor &tensor) {
   if (tensor.role == ORTC_ROLE_INPUT) {
-    auto found = facts.inputs.find(tensor.name);
-    return found == facts.inputs.end() ? facts.label : found->second;
+    for (const auto *known : {&facts.inputs, &facts.labels})
+      if (auto found = known->find(tensor.name); found != known->end())
+        return found->second;
+    return std::nullopt;
   }
   const std::string prefix = "output:"; // of what has the name of a tensor or an input
   auto found = facts.outputs.find(tensor.name);
@@ -332,7 +363,7 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
                        {"producer", facts.producer},
                        {"nodes", facts.nodes}};
   manifest["flags"] = describeFlags(options);
-  manifest["loss"] = describeLoss(options, facts);
+  manifest["loss"] = describeLosses(options.losses, facts);
   if (updates(options))
     manifest["optimizer"] = describeOptimizer(options);
   if (!facts.adapters.empty())

@@ -29,15 +29,20 @@ struct FamilyFacts {
   std::vector<const backends::TargetCode *> codes; ///< for each target; not owned
 };
 
+/// What one loss is computed from.
+struct LossFacts {
+  std::string output;         ///< graph output that feeds it, the first of several
+  std::vector<int64_t> shape; ///< of it
+  bool labelIsIndices = false;
+  std::vector<double> classWeight; ///< compiled in; empty: none
+  std::vector<std::string> inputs; ///< that the loss reads beside the label
+};
+
 /// Facts about a compilation that the tables do not hold.
 struct CompileFacts {
   std::string modelName, modelFile, producer;
   int64_t irVersion = 0, opset = 0, nodes = 0;
-  std::string lossOutput;         ///< graph output that feeds the loss
-  std::vector<int64_t> lossShape; ///< of it
-  bool labelIsIndices = false;
-  std::vector<double> classWeight;     ///< compiled in; empty: none
-  std::vector<std::string> lossInputs; ///< that the loss reads beside the label
+  std::vector<LossFacts> losses; ///< as the options have them
   BatchFacts batch;
   int64_t floatValues = 0; ///< of the floating-point initializers of the file
   std::vector<legalize::InitializerReport> initializers;
@@ -51,7 +56,7 @@ struct CompileFacts {
 };
 
 /// The axis of the loss' output that has the classes; nullopt where the loss knows no classes.
-std::optional<int64_t> findClassAxis(const LossSpec &loss, const CompileFacts &facts);
+std::optional<int64_t> findClassAxis(const LossSpec &loss, const LossFacts &facts);
 
 /// Adds "caller" and "worker", as far as they are known.
 void addStack(nlohmann::ordered_json &item, const backends::StackUse &use);

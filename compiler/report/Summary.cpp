@@ -120,8 +120,16 @@ std::string makeSummary(const CompileOptions &options, const CompileFacts &facts
                      (updates(options) ? ", " + options.optimizer.text : ""));
     describeTrained(facts, artifact, line);
   } else {
-    line("loss", options.loss.text + (facts.lossOutput.empty() ? "" : " of '" + facts.lossOutput + "'") +
-                     ", " + options.optimizer.text);
+    std::string losses;
+    for (size_t i = 0; i < options.losses.size(); ++i) {
+      const LossSpec &loss = options.losses[i];
+      std::string output =
+          (loss.outputs.empty() || loss.source == LossSource::Output) && i < facts.losses.size()
+              ? facts.losses[i].output
+              : "";
+      losses += (i ? " + " : "") + loss.text + (output.empty() ? "" : " of '" + output + "'");
+    }
+    line("loss", losses + ", " + options.optimizer.text);
     describeTrained(facts, artifact, line);
   }
   line("persistent", host::formatBytes(artifact.persistentBytes) + ", constants " +

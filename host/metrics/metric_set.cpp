@@ -101,12 +101,13 @@ Status MetricSet::add(const std::string &text) {
   return Status();
 }
 
+static constexpr const char *kInstead = "; output=NAME,label=INPUT say what to compare";
+
 /// By the loss: what its label is.
 static Status describeLoss(const std::string &what, const LossInfo &loss, const TensorShape &output,
                            const TensorShape &label, Comparison &comparison) {
-  const char *const instead = "; output=NAME,label=INPUT say what to compare";
   if (loss.isInGraph)
-    return Status::refusal(what + ": the graph computes its loss, so no label is known" + instead);
+    return Status::refusal(what + ": the graph computes its loss, so no label is known" + kInstead);
   if (output.type == DataType::None)
     return Status::refusal(what + ": the artifact does not give the output '" + loss.output +
                            "', which feeds its loss; compile with --loss-input of a graph output");
@@ -123,7 +124,7 @@ static Status describeLoss(const std::string &what, const LossInfo &loss, const 
   } else if (loss.kind == "mse" || loss.kind == "l1" || loss.kind == "smooth_l1" || loss.kind == "huber") {
     facts.labels = LabelKind::Values;
   } else {
-    return Status::refusal(what + " does not fit the loss '" + loss.kind + "'" + instead);
+    return Status::refusal(what + " does not fit the loss '" + loss.kind + "'" + kInstead);
   }
   return Status();
 }
@@ -207,9 +208,10 @@ static TensorShape findOrNone(const std::vector<TensorShape> &all, const std::st
   return {};
 }
 
-Status MetricSet::begin(const LossInfo &loss, const std::vector<TensorShape> &outputs,
+Status MetricSet::begin(const std::vector<LossInfo> &losses, const std::vector<TensorShape> &outputs,
                         const std::vector<TensorShape> &inputs) {
   groups.clear();
+  const LossInfo &loss = losses.front();
   for (Wanted &one : wanted) {
     const std::string what = "metric '" + one.spec + "'";
     Comparison comparison = one.asked;
@@ -221,7 +223,9 @@ Status MetricSet::begin(const LossInfo &loss, const std::vector<TensorShape> &ou
       ORTC_TRY(describeTensors(what, *one.kind, output, label, comparison));
     } else {
       output = findOrNone(outputs, loss.output);
-      label = findOrNone(inputs, "label");
+      label = findOrNone(inputs, loss.label);
+      if (losses.size() > 1)
+        return Status::refusal(what + ": there are " + std::to_string(losses.size()) + " losses" + kInstead);
       ORTC_TRY(describeLoss(what, loss, output, label, comparison));
     }
     ORTC_TRY(measure(what, output, label, comparison));

@@ -37,8 +37,8 @@ public:
   bool isEmpty() const { return wanted.empty(); }
   bool has(const std::string &spec) const;
 
-  /// Begins an evaluation: refuses metrics that do not fit what they compare.
-  Status begin(const LossInfo &loss, const std::vector<TensorShape> &outputs,
+  /// Begins an evaluation: refuses metrics that do not fit what they compare. Of several losses none says it.
+  Status begin(const std::vector<LossInfo> &losses, const std::vector<TensorShape> &outputs,
                const std::vector<TensorShape> &inputs);
   /// The outputs that are compared; known once an evaluation has begun.
   std::vector<std::string> getOutputs() const;

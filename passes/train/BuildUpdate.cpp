@@ -492,8 +492,9 @@ LogicalResult UpdateBuilder::run() {
 
 } // namespace
 
-/// acc + g / N for every parameter. Dividing here and not after the sum gives what PyTorch gives for a loss / N.
-static LogicalResult buildAccumulate(ModuleOp module, int64_t steps) {
+/// acc + g / N for every parameter. Dividing here and not after the sum gives what PyTorch gives for a loss / N. Of
+/// labels, acc + g n, which the last step divides by the sum of n: a sum of losses over the number of all labels.
+static LogicalResult buildAccumulate(ModuleOp module, int64_t steps, bool isByLabels) {
   FunctionComposer composer(module, "accumulation",
                             NameLoc::get(StringAttr::get(module.getContext(), "accumulate")));
   ProgramTensors tensors(module, &composer);
@@ -501,8 +502,18 @@ static LogicalResult buildAccumulate(ModuleOp module, int64_t steps) {
   FailureOr<Value> count = tensors.getScalar("accumulate", static_cast<double>(steps));
   if (failed(count))
     return failure();
-  Value share = b.div(b.constantLike(*count, 1), *count);
+  Value share = b.div(b.constantLike(*count, 1), *count), labels, all;
   SmallVector<Port> sums, updates;
+  if (isByLabels) {
+    FailureOr<Value> taken =
+        composer.getArgument(nameAttribute(module.getContext(), kOutput, kLabelCount), count->getType());
+    FailureOr<Port> before = tensors.getState("accumulated.count", TensorBuilder::typeOf(*count));
+    if (failed(taken) || failed(before))
+      return failure();
+    labels = *taken;
+    all = b.add(before->value, labels);
+    updates.push_back({before->attribute, all});
+  }
   for (TensorOp parameter : findParameters(module)) {
     RankedTensorType type = gradientType(parameter);
     FailureOr<Value> gradient = composer.getArgument(symbolAttribute(parameter, kGradient), type);
@@ -510,8 +521,9 @@ static LogicalResult buildAccumulate(ModuleOp module, int64_t steps) {
         tensors.getState("accumulated", parameter, trainedType(parameter).clone(type.getElementType()));
     if (failed(gradient) || failed(state))
       return failure();
-    Value sum = b.add(state->value, b.mul(*gradient, spread(b, share, *gradient)));
-    sums.push_back({symbolAttribute(parameter, kGradient), sum});
+    Value sum = b.add(state->value, b.mul(*gradient, spread(b, isByLabels ? labels : share, *gradient)));
+    sums.push_back(
+        {symbolAttribute(parameter, kGradient), isByLabels ? b.div(sum, spread(b, all, sum)) : sum});
     updates.push_back({state->attribute, sum});
   }
   sums.append(updates);
@@ -522,7 +534,8 @@ static LogicalResult buildAccumulate(ModuleOp module, int64_t steps) {
 LogicalResult buildUpdate(ModuleOp module, const UpdateOptions &options) {
   if (failed(UpdateBuilder(module, options).run()))
     return failure();
-  return success(options.accumulate == 1 || succeeded(buildAccumulate(module, options.accumulate)));
+  return success(options.accumulate == 1 ||
+                 succeeded(buildAccumulate(module, options.accumulate, options.accumulatesLabels)));
 }
 
 namespace {

@@ -39,6 +39,7 @@ public:
 
   LogicalResult run(const EntryOptions &options) {
     bindsGradients = options.bindsGradients;
+    hidden = options.hidden;
     if (options.cotangents)
       return success((!backward || succeeded(buildForwardBackward())) &&
                      (!forward || succeeded(buildPredict())) &&
@@ -58,6 +59,7 @@ private:
   LogicalResult buildAccumulate();
   LogicalResult buildEval();
   LogicalResult buildPredict();
+  SmallVector<Port> show(ArrayRef<Port> outputs) const;
   SmallVector<Port> giveGradients(ArrayRef<Port> ports, bool isBackward);
   FailureOr<SmallVector<Port>> takeGradients(FunctionComposer &composer);
   LogicalResult buildForwardBackward();
@@ -71,6 +73,7 @@ private:
   int64_t binding;
   func::FuncOp backward, update, accumulate, forward, loss;
   bool bindsGradients = false;
+  std::string hidden;
   llvm::DenseSet<StringAttr> bound; ///< tensors whose places are the host's
 };
 
@@ -117,9 +120,10 @@ LogicalResult EntryBuilder::buildTrain() {
   if (failed(values))
     return failure();
   SmallVector<Port> results = select(*values, kLoss), gradients = select(*values, kGradient);
+  results.append(select(*values, kOutput)); // of several losses, each; what --train-outputs names
   results.append(select(*values, kUpdate));
   if (accumulate) {
-    FailureOr<SmallVector<Port>> sums = composer.inlinePart(accumulate, gradients);
+    FailureOr<SmallVector<Port>> sums = composer.inlinePart(accumulate, *values);
     if (failed(sums))
       return failure();
     gradients = select(*sums, kGradient);
@@ -140,14 +144,22 @@ LogicalResult EntryBuilder::buildAccumulate() {
   FailureOr<SmallVector<Port>> values = composer.inlinePart(backward);
   if (failed(values))
     return failure();
-  FailureOr<SmallVector<Port>> sums = composer.inlinePart(accumulate, select(*values, kGradient));
+  FailureOr<SmallVector<Port>> sums = composer.inlinePart(accumulate, *values);
   if (failed(sums))
     return failure();
   SmallVector<Port> results = select(*values, kLoss);
+  results.append(select(*values, kOutput));
   results.append(select(*values, kUpdate));
   results.append(select(*sums, kUpdate));
   finish(composer, "accumulate", results);
   return success();
+}
+
+/// The outputs but the hidden one.
+SmallVector<Port> EntryBuilder::show(ArrayRef<Port> outputs) const {
+  return llvm::filter_to_vector(outputs, [&](const Port &port) {
+    return hidden.empty() || cast<StringAttr>(port.attribute.getValue()).getValue() != hidden;
+  });
 }
 
 LogicalResult EntryBuilder::buildEval() {
@@ -159,7 +171,7 @@ LogicalResult EntryBuilder::buildEval() {
   FailureOr<SmallVector<Port>> results = composer.inlinePart(loss, outputs);
   if (failed(results))
     return failure();
-  results->append(outputs);
+  results->append(show(outputs));
   finish(composer, "eval", *results);
   return success();
 }
@@ -169,7 +181,7 @@ LogicalResult EntryBuilder::buildPredict() {
   FailureOr<SmallVector<Port>> values = composer.inlinePart(forward);
   if (failed(values))
     return failure();
-  finish(composer, "predict", select(*values, kOutput));
+  finish(composer, "predict", show(select(*values, kOutput)));
   return success();
 }
 
@@ -240,6 +252,7 @@ LogicalResult EntryBuilder::buildGradients() {
   if (failed(values))
     return failure();
   SmallVector<Port> results = select(*values, kLoss);
+  results.append(select(*values, kOutput));
   for (const Port &port : select(*values, kUpdate))
     results.push_back(renamed(port, kGradient));
   results.append(giveGradients(select(*values, kGradient), /*isBackward=*/false));

@@ -72,9 +72,24 @@ static SmallVector<Value> takeParameters(ArrayRef<TensorOp> parameters, Backward
   return taken;
 }
 
+/// The output of that name.
+static FailureOr<Port> findPort(func::FuncOp forward, ArrayRef<Port> values, StringRef name) {
+  std::string known;
+  for (const Port &port : values) {
+    if (port.attribute.getName() != kOutput)
+      continue;
+    StringRef output = cast<StringAttr>(port.attribute.getValue()).getValue();
+    if (output == name)
+      return port;
+    known += (known.empty() ? "'" : ", '") + output.str() + "'";
+  }
+  return forward.emitError() << "--train-outputs '" << name << "' is no output of the model; those are "
+                             << known;
+}
+
 static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding,
                                                 ArrayRef<TensorOp> parameters, TensorOp lossScale,
-                                                std::optional<int64_t> headChunk,
+                                                std::optional<int64_t> headChunk, ArrayRef<std::string> given,
                                                 const autodiff::DifferentiateOptions &options) {
   func::FuncOp forward = findPart(module, "forward_train", binding), loss = findPart(module, "loss", binding);
   Backward backward;
@@ -88,6 +103,12 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
   if (failed(losses))
     return failure();
   backward.results = *losses;
+  for (const std::string &name : given) {
+    FailureOr<Port> port = findPort(forward, *outputs, name);
+    if (failed(port))
+      return failure();
+    backward.results.push_back(*port);
+  }
   for (const Port &port : *outputs)
     if (port.attribute.getName() == kUpdate)
       backward.results.push_back(port);
@@ -241,7 +262,7 @@ LogicalResult differentiateOutputs(ModuleOp module, const CotangentOptions &what
 
 LogicalResult differentiateLoss(ModuleOp module, const autodiff::DifferentiateOptions &options,
                                 const std::optional<LossScaleSpec> &lossScale,
-                                std::optional<int64_t> headChunk) {
+                                std::optional<int64_t> headChunk, ArrayRef<std::string> outputs) {
   SmallVector<TensorOp> parameters = findParameters(module);
   FailureOr<TensorOp> scale = TensorOp();
   if (lossScale && failed(scale = declareLossScale(module, *lossScale)))
@@ -251,7 +272,7 @@ LogicalResult differentiateLoss(ModuleOp module, const autodiff::DifferentiateOp
     if (!findPart(module, "forward_train", binding) || !findPart(module, "loss", binding))
       continue;
     FailureOr<Backward> backward =
-        differentiateBinding(module, binding, parameters, *scale, headChunk, options);
+        differentiateBinding(module, binding, parameters, *scale, headChunk, outputs, options);
     if (failed(backward))
       return failure();
     functions.push_back(std::move(*backward));

@@ -54,7 +54,7 @@ Expected<LossSpec> parseLoss(std::string_view text) {
   const std::string what = "loss " + quote(word);
   if (word == "output") {
     parsed.source = LossSource::Output;
-    parsed.output = std::string(rest);
+    parsed.outputs = {std::string(rest)};
     if (rest.empty())
       return Status::refusal(what + " needs the name of the graph output that is the loss: output:NAME");
   } else if (word == "none") {
@@ -95,7 +95,9 @@ static const LossDefinition &definitionOf(const LossSpec &loss) {
 
 Settings settingsOf(const LossSpec &loss) { return Settings(keysOf(definitionOf(loss)), loss.given); }
 
-bool needsLabel(const LossSpec &loss) { return loss.source == LossSource::Formula; }
+bool needsLabel(const LossSpec &loss) {
+  return loss.source == LossSource::Formula && definitionOf(loss).label != LabelKind::None;
+}
 
 bool hasClasses(const LossSpec &loss) {
   return needsLabel(loss) && definitionOf(loss).label == LabelKind::Classes;
@@ -128,10 +130,15 @@ static Type computeType(Type element) {
 }
 
 FailureOr<RankedTensorType> inferLabelType(const LossSpec &loss, RankedTensorType prediction, Location loc) {
-  if (auto infer = definitionOf(loss).inferLabel)
-    return RankedTensorType::get(infer(settingsOf(loss), prediction), IntegerType::get(loc.getContext(), 64));
-  if (!takesIndices(loss))
-    return RankedTensorType::get(prediction.getShape(), computeType(prediction.getElementType()));
+  const LossDefinition &definition = definitionOf(loss);
+  if (definition.inferLabel)
+    return RankedTensorType::get(definition.inferLabel(settingsOf(loss), prediction),
+                                 IntegerType::get(loc.getContext(), 64));
+  if (!takesIndices(loss)) {
+    bool isOfRows = definition.label == LabelKind::Rows && prediction.getRank() > 0;
+    return RankedTensorType::get(prediction.getShape().drop_back(isOfRows),
+                                 computeType(prediction.getElementType()));
+  }
   FailureOr<int64_t> axis = findClassAxis(loss, prediction, loc);
   if (failed(axis))
     return failure();
@@ -151,9 +158,13 @@ FailureOr<SmallVector<LossInput>> inferLossInputs(const LossSpec &loss, RankedTe
     FailureOr<RankedTensorType> label = inferLabelType(loss, prediction, loc);
     if (failed(label))
       return failure();
-    inputs.push_back({kSampleWeight, RankedTensorType::get(label->getShape().take_front(1),
-                                                           computeType(prediction.getElementType()))});
+    // Losses without a label compare vectors along the last axis.
+    ArrayRef<int64_t> shape = label->getShape().drop_back(!needsLabel(loss));
+    inputs.push_back({kSampleWeight,
+                      RankedTensorType::get(shape.take_front(1), computeType(prediction.getElementType()))});
   }
+  for (LossInput &input : inputs)
+    input.name = inputName(loss, input.name);
   return inputs;
 }
 
@@ -205,35 +216,65 @@ static FailureOr<Value> prepareLabel(TensorBuilder &b, const LossSpec &loss, Val
   return b.cast(label, expected.getElementType());
 }
 
-FailureOr<Value> buildLossValue(TensorBuilder &b, const LossSpec &loss, Value prediction, Value label,
+/// Whether the formula takes what the loss reads.
+static LogicalResult checkPredictions(const LossSpec &loss, ArrayRef<Value> predictions, Location loc) {
+  const LossDefinition &definition = definitionOf(loss);
+  auto type = TensorBuilder::typeOf(predictions.front());
+  if (const char *reason = definition.misshape ? definition.misshape(settingsOf(loss), type) : nullptr)
+    return emitError(loc) << "loss " << loss.name << " cannot take an output of type " << type << ": "
+                          << reason;
+  SmallVector<ArrayRef<int64_t>> shapes(llvm::map_range(predictions, TensorBuilder::shapeOf));
+  assert(shapes.size() == definition.predictions.size() && "addLoss() has counted them");
+  if (definition.fits ? definition.fits(shapes) : llvm::all_equal(shapes))
+    return success();
+  InFlightDiagnostic error = emitError(loc)
+                             << "the outputs that loss " << loss.name << " reads do not fit together:";
+  for (auto [i, prediction] : llvm::enumerate(predictions))
+    error << (i ? ", " : " ") << definition.predictions[i] << " has type " << prediction.getType();
+  return error;
+}
+
+FailureOr<Value> buildLossValue(TensorBuilder &b, const LossSpec &loss, ValueRange given, Value label,
                                 ArrayRef<Value> inputs) {
-  if (!isa<FloatType>(TensorBuilder::elementOf(prediction)))
-    return emitError(b.getLoc()) << "a loss needs a floating-point output, not " << prediction.getType();
-  Value x = b.cast(prediction, computeType(TensorBuilder::elementOf(prediction)));
+  SmallVector<Value> predictions(given);
+  Type element;
+  for (Value prediction : predictions) {
+    if (!isa<FloatType>(TensorBuilder::elementOf(prediction)))
+      return emitError(b.getLoc()) << "a loss needs a floating-point output, not " << prediction.getType();
+    Type own = computeType(TensorBuilder::elementOf(prediction));
+    element = element && element.isF64() ? element : own;
+  }
+  for (Value &prediction : predictions)
+    prediction = b.cast(prediction, element);
+  Value x = predictions.front();
   if (loss.source == LossSource::Output) {
     if (TensorBuilder::typeOf(x).getNumElements() != 1)
-      return emitError(b.getLoc()) << "output '" << loss.output << "' of type " << prediction.getType()
+      return emitError(b.getLoc()) << "output '" << loss.outputs.front() << "' of type "
+                                   << given.front().getType()
                                    << " cannot be the loss: a loss has one element";
     return b.reshape(x, {});
   }
-  const LossDefinition &definition = definitionOf(loss);
-  if (const char *reason =
-          definition.misshape ? definition.misshape(settingsOf(loss), TensorBuilder::typeOf(x)) : nullptr)
-    return emitError(b.getLoc()) << "loss " << loss.name << " cannot take an output of type "
-                                 << prediction.getType() << ": " << reason;
-  FailureOr<RankedTensorType> labelType = inferLabelType(loss, TensorBuilder::typeOf(x), b.getLoc());
-  if (failed(labelType))
+  if (failed(checkPredictions(loss, llvm::to_vector(given), b.getLoc())))
     return failure();
-  FailureOr<Value> prepared = prepareLabel(b, loss, label, *labelType);
-  if (failed(prepared))
-    return failure();
+  FailureOr<Value> prepared(Value{});
+  if (needsLabel(loss)) {
+    FailureOr<RankedTensorType> labelType = inferLabelType(loss, TensorBuilder::typeOf(x), b.getLoc());
+    if (failed(labelType) || failed(prepared = prepareLabel(b, loss, label, *labelType)))
+      return failure();
+  }
   FailureOr<int64_t> axis = TensorBuilder::rankOf(x) - 1;
   if (hasClasses(loss))
     axis = findClassAxis(loss, TensorBuilder::typeOf(x), b.getLoc());
   if (failed(axis))
     return failure();
   Settings settings = settingsOf(loss);
-  LossOperands operands{.b = b, .settings = settings, .prediction = x, .label = *prepared, .axis = *axis};
+  LossOperands operands{.b = b,
+                        .loss = loss,
+                        .settings = settings,
+                        .prediction = x,
+                        .label = *prepared,
+                        .axis = *axis,
+                        .predictions = predictions};
   FailureOr<Value> factors = readFactors(operands, loss.name);
   if (failed(factors))
     return failure();
@@ -243,7 +284,7 @@ FailureOr<Value> buildLossValue(TensorBuilder &b, const LossSpec &loss, Value pr
     inputs = inputs.drop_back();
   }
   operands.inputs = inputs;
-  return definition.build(operands);
+  return definitionOf(loss).build(operands);
 }
 
 } // namespace ortc::train

@@ -27,23 +27,27 @@ inline constexpr const char *kNoFile = "none";
 /// What a formula computes with.
 struct LossOperands {
   nn::TensorBuilder &b;
+  const LossSpec &loss;
   const Settings &settings;
-  mlir::Value prediction;   ///< in f32, or f64
-  mlir::Value label;        ///< of inferLabelType()'s type; indices may be i32
-  int64_t axis;             ///< of the classes in `prediction`, not negative; LabelKind::Values: the last
-  mlir::Value factors = {}; ///< of the key class_weight or pos_weight, or null
-  mlir::Value sampleWeight = {};           ///< of the label's leading dimension, or null
-  llvm::ArrayRef<mlir::Value> inputs = {}; ///< the definition's own, in its order
+  mlir::Value prediction; ///< in f32, or f64
+  mlir::Value label;      ///< of inferLabelType()'s type; indices may be i32
+  int64_t axis;           ///< of the classes in `prediction`, not negative; other labels: the last
+  llvm::ArrayRef<mlir::Value> predictions = {}; ///< all of them, of one type of elements
+  mlir::Value factors = {};                     ///< of the key class_weight or pos_weight, or null
+  mlir::Value sampleWeight = {};                ///< of the label's leading dimension, or null
+  llvm::ArrayRef<mlir::Value> inputs = {};      ///< the definition's own, in its order
 };
 
 /// An input that a loss has beside its label.
 struct LossInput {
-  const char *name;
+  std::string name; ///< of several losses with that of the loss: "sample_weight.ID"
   mlir::RankedTensorType type;
 };
 
 enum class LabelKind {
   Values, ///< of the prediction's shape and type
+  Rows,   ///< values of the prediction's shape without its last axis
+  None,   ///< the loss compares outputs
   /// Class indices: of the prediction's shape without the axis of the classes. The keys are `axis` and `ignore_index`;
   /// with a key `probabilities`, labels may have the shape of the prediction instead. Evaluation shows the accuracy.
   Classes,
@@ -61,12 +65,15 @@ struct Misfit {
 
 struct LossDefinition {
   const char *name;
-  const char *meaning; ///< a phrase for the documentation
+  const char *meaning;                                ///< a phrase for the documentation
+  std::vector<const char *> predictions = {"OUTPUT"}; ///< what the graph outputs are that it reads, in order
   LabelKind label = LabelKind::Values;
   std::vector<Key> keys = {};
   /// Why keys do not go together, or null.
   const char *(*contradict)(const Settings &settings) = nullptr;
   std::vector<Misfit> misfits = {};
+  /// Whether shapes of predictions go together; null: they must be equal.
+  bool (*fits)(llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes) = nullptr;
   /// The scalar loss, of reduceTerms(): a mean or a sum over samples, as `ortc eval` takes it to be.
   mlir::Value (*build)(const LossOperands &operands);
   /// Why the formula does not take a prediction of that type, or null.
@@ -89,8 +96,16 @@ const LossDefinition *findLoss(llvm::StringRef name);
 /// The keys of the definition, and those that every loss has.
 std::vector<Key> keysOf(const LossDefinition &definition);
 
-/// Parses `--loss`.
+/// Parses the SPEC of `--loss`: a loss without its name, outputs and weight.
 Expected<LossSpec> parseLoss(std::string_view text);
+/// Handles one `--loss`: `[NAME=]SPEC[@OUTPUT][:weight=W]`. The first one replaces the default. Of several, each must
+/// have a name and outputs.
+Status addLoss(std::string_view text, std::vector<LossSpec> &losses);
+/// Of several losses: the output of steps that is the value of one; the hyper-parameter that is its weight.
+std::string valueName(const LossSpec &loss);
+std::string weightName(const LossSpec &loss);
+/// The input of a loss that is called `name` where there is one loss: of several "NAME.ID", as labels are "label.ID".
+std::string inputName(const LossSpec &loss, llvm::StringRef name);
 /// What `--help` says of `--loss`.
 std::string describeLosses();
 
@@ -110,13 +125,14 @@ mlir::FailureOr<mlir::RankedTensorType> inferLabelType(const LossSpec &loss,
                                                        mlir::RankedTensorType prediction, mlir::Location loc);
 
 /// The inputs that the loss has beside its label: those of the formula, then `sample_weight` where it was asked for.
+/// `prediction` is the first one's type.
 mlir::FailureOr<llvm::SmallVector<LossInput>>
 inferLossInputs(const LossSpec &loss, mlir::RankedTensorType prediction, mlir::Location loc);
 
 /// The scalar loss by PyTorch's definition, in f32 or, for a prediction in f64, in f64. `label` is null when
 /// the loss needs none; `inputs` are those of inferLossInputs(). Fails, with an error, when the types do not fit.
 mlir::FailureOr<mlir::Value> buildLossValue(nn::TensorBuilder &builder, const LossSpec &loss,
-                                            mlir::Value prediction, mlir::Value label,
+                                            mlir::ValueRange predictions, mlir::Value label,
                                             llvm::ArrayRef<mlir::Value> inputs = {});
 
 /// What a formula ends in: its terms, samples in front.

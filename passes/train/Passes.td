@@ -3,11 +3,13 @@
 include "mlir/Pass/PassBase.td"
 
 def BuildLossPass : Pass<"ortc-build-loss", "::mlir::ModuleOp"> {
-  let summary = "write the loss of a graph output and a label";
+  let summary = "write the losses of graph outputs and labels";
   let description = [{
     Before: `@forward_train_B` and `@forward_eval_B` for each binding B.
     After: `@loss_B` takes the output (`train.output`) and, where the loss has one, the label (`train.input`), and
-    returns the scalar loss (`train.loss`). The forward functions are left alone; loss `none` adds nothing.
+    returns the scalar loss (`train.loss`). Of several losses it takes all outputs and labels, multiplies each by a
+    hyper-parameter, and returns their sum and each by itself (`train.output = "loss.NAME"`). The forward functions are
+    left alone; loss `none` adds nothing.
 
     ```mlir
     func.func private @loss_0(%x: tensor<32x10xf32> {train.output = "logits"},
@@ -18,7 +20,8 @@ def BuildLossPass : Pass<"ortc-build-loss", "::mlir::ModuleOp"> {
       "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
   let options = [
-    Option<"loss", "loss", "std::string", "\"cross_entropy\"", "what --loss takes, e.g. smooth_l1:beta=0.5">,
+    Option<"loss", "loss", "std::string", "\"cross_entropy\"", "what --loss takes, e.g. smooth_l1:beta=0.5; "
+        "several with a semicolon between">,
     Option<"lossInput", "loss-input", "std::string", "", "graph output that feeds the loss; empty: the only or "
         "first float one">
   ];

@@ -23,19 +23,25 @@
 
 namespace ortc::train {
 
-/// Adds `@loss_B` for every binding. `lossInput` names the graph output it takes; empty chooses the only one,
-/// else the first of floating point. The choice can be read from the `train.output` attribute of the
-/// function's first argument. The label is an argument named "label": of the type of the graph's input of
-/// that name when there is one.
-mlir::LogicalResult buildLoss(mlir::ModuleOp module, const LossSpec &loss, llvm::StringRef lossInput);
+/// Adds `@loss_B` for every binding. A loss that names no outputs takes `lossInput`, and without that the only one,
+/// else the first of floating point. The choice can be read from the `train.output` attribute of the function's first
+/// argument. The label is an argument of the spec's name: of the type of the graph's input of that name when there is
+/// one. Several losses, and one with a weight, are multiplied by hyper-parameters and added; of several, each is an
+/// output, too (valueName, weightName). `countsLabels`: the number of labels that are not ignored is the output
+/// kLabelCount; fails where the loss has no class indices.
+mlir::LogicalResult buildLoss(mlir::ModuleOp module, llvm::ArrayRef<LossSpec> losses,
+                              llvm::StringRef lossInput, bool countsLabels = false);
+inline constexpr llvm::StringLiteral kLabelCount = "loss.count";
 
 /// Adds `@backward_B` for every binding that has a training part. Parameters that no gradient reaches become
 /// constants. With a loss scale, gradients are computed of the loss times that, and divided by it. `headChunk`: rows of
-/// logits that exist at a time; 0: all; not given: by their size (ChunkHead.h).
+/// logits that exist at a time; 0: all; not given: by their size (ChunkHead.h). `outputs` names those of the forward
+/// part that the function gives, too.
 mlir::LogicalResult differentiateLoss(mlir::ModuleOp module,
                                       const autodiff::DifferentiateOptions &options = {},
                                       const std::optional<LossScaleSpec> &lossScale = std::nullopt,
-                                      std::optional<int64_t> headChunk = std::nullopt);
+                                      std::optional<int64_t> headChunk = std::nullopt,
+                                      llvm::ArrayRef<std::string> outputs = {});
 
 struct CotangentOptions {
   std::vector<std::string> outputs; ///< the host gives their cotangents
@@ -77,18 +83,21 @@ struct UpdateOptions {
   NoDecaySpec noDecay = {}; ///< which parameters have no weight decay where their group gives none
   bool flushesState =
       false; ///< state below the smallest normal number becomes zero, whatever the processor does
+  bool accumulatesLabels = false; ///< gradients are means over all their labels, of kLabelCount each
 };
 
 /// Adds `@update`, hyper-parameters and optimizer state. With more than one gradient step before an update, also
 /// `@accumulation`: it takes a step's gradients and returns under the same attribute their sum with those of
 /// the steps since the last update, each divided by the hyper-parameter "accumulate"; the sum so far is the
-/// state `PARAMETER.accumulated`.
+/// state `PARAMETER.accumulated`. With `accumulatesLabels` it multiplies each by its labels, and divides by the number
+/// of all, whose sum so far is the state `accumulated.count`.
 mlir::LogicalResult buildUpdate(mlir::ModuleOp module, const UpdateOptions &options);
 
 struct EntryOptions {
   bool gradients = false;  ///< also the entries `gradients` and `update`
   bool cotangents = false; ///< `backward_B` has outputs and gradients for cotangents (differentiateOutputs)
   bool bindsGradients = false; ///< gradients are outputs `PARAMETER.gradient`
+  std::string hidden = {};     ///< an output that no entry gives; empty: there is none
 };
 
 /// Replaces the parts by the entries.

@@ -11,8 +11,8 @@ namespace ortc::fuzz {
 
 bool fuzzManifest(Input file) {
   std::string text(asText(file));
-  host::LossInfo loss;
-  bool isTaken = host::parseLossInfo(text, "manifest", loss).isOk();
+  std::vector<host::LossInfo> losses;
+  bool isTaken = host::parseLosses(text, "manifest", losses).isOk();
   host::parseKernelTable(text);
   host::BatchTable::parse(text);
   auto manifest = host::parseJson<nlohmann::ordered_json>(text);

@@ -15,10 +15,11 @@ static TensorView view(DataType type, const Shape &shape, const std::vector<T> &
 }
 
 static LossInfo parse(const std::string &json) {
-  LossInfo loss;
-  Status status = parseLossInfo(json, "a", loss);
+  std::vector<LossInfo> losses;
+  Status status = parseLosses(json, "a", losses);
   EXPECT_TRUE(status.isOk()) << status.getMessage();
-  return loss;
+  EXPECT_EQ(losses.size(), 1u);
+  return losses.empty() ? LossInfo() : losses.front();
 }
 
 TEST(LossInfoTest, ReadsTheManifest) {
@@ -38,14 +39,39 @@ TEST(LossInfoTest, ReadsTheManifest) {
 }
 
 TEST(LossInfoTest, RefusesAManifestWithoutALoss) {
-  LossInfo loss;
-  EXPECT_EQ(parseLossInfo("[]", "a", loss).getMessage(),
+  std::vector<LossInfo> loss;
+  EXPECT_EQ(parseLosses("[]", "a", loss).getMessage(),
             "a: the manifest is no JSON object; compile the artifact again");
-  EXPECT_EQ(parseLossInfo("{}", "a", loss).getMessage(),
+  EXPECT_EQ(parseLosses("{}", "a", loss).getMessage(),
             "a: the manifest does not say which loss the artifact has; compile it again");
   const std::string deep = std::string(300000, '[') + std::string(300000, ']');
-  EXPECT_EQ(parseLossInfo(R"({"loss": {"kind": "none"}, "bindings": )" + deep + "}", "a", loss).getMessage(),
+  EXPECT_EQ(parseLosses(R"({"loss": {"kind": "none"}, "bindings": )" + deep + "}", "a", loss).getMessage(),
             "a: the manifest is no JSON object; compile the artifact again");
+}
+
+TEST(LossInfoTest, ReadsSeveralLosses) {
+  std::vector<LossInfo> losses;
+  ASSERT_TRUE(parseLosses(R"({"loss": {"kind": "sum", "parts": [
+      {"kind": "mse", "output": "box", "name": "b", "value": "loss.b", "input": "label.b", "weight": "loss.b.weight"},
+      {"kind": "cross_entropy", "output": "class", "axis": 1, "name": "c", "value": "loss.c", "input": "label.c",
+       "inputs": ["sample_weight.c"]}]}})",
+                          "a", losses)
+                  .isOk());
+  ASSERT_EQ(losses.size(), 2u);
+  EXPECT_EQ(losses[0].output, "box");
+  EXPECT_EQ(losses[0].label, "label.b");
+  EXPECT_EQ(losses[0].value, "loss.b");
+  EXPECT_EQ(losses[0].weight, "loss.b.weight");
+  EXPECT_FALSE(losses[0].hasClasses);
+  EXPECT_EQ(losses[1].name, "c");
+  EXPECT_TRUE(losses[1].hasClasses);
+  EXPECT_EQ(losses[0].findSampleWeight(), "");
+  EXPECT_EQ(losses[1].findSampleWeight(), "sample_weight.c");
+  EXPECT_TRUE(losses[1].reads("label.c") && losses[1].reads("sample_weight.c"));
+  EXPECT_FALSE(losses[1].reads("label") || losses[1].reads("label.b"));
+  EXPECT_FALSE(parseLosses(R"({"loss": {"kind": "sum", "parts": []}})", "a", losses).isOk());
+  EXPECT_FALSE(
+      parseLosses(R"({"loss": {"kind": "sum", "parts": [{"kind": "mse"}, {}]}})", "a", losses).isOk());
 }
 
 TEST(LossInfoTest, MasksAndCountsLabels) {
@@ -65,7 +91,8 @@ TEST(LossInfoTest, CountsWhatLabelsAndSamplesWeigh) {
                                      "class_weight": [0.5, 2, 4], "inputs": ["sample_weight"]}})");
   EXPECT_TRUE(loss.isSum);
   EXPECT_TRUE(loss.reads("label"));
-  EXPECT_TRUE(loss.reads(kSampleWeight));
+  EXPECT_TRUE(loss.reads("sample_weight"));
+  EXPECT_EQ(loss.findSampleWeight(), "sample_weight");
   EXPECT_FALSE(loss.reads("x"));
   std::vector<int32_t> labels = {1, -100, 2, 0};
   std::vector<float> weights = {0.5, 3};

@@ -67,7 +67,7 @@ template <typename T> TensorView view(DataType type, const Shape &shape, const T
 Status begin(MetricSet &set, const LossInfo &loss, TensorShape output, TensorShape label) {
   output.name = loss.output;
   label.name = "label";
-  return set.begin(loss, {output}, {label});
+  return set.begin({loss}, {output}, {label});
 }
 Status addSlice(MetricSet &set, const TensorView &output, const TensorView &label, int64_t rows) {
   return set.addSlice([&](const std::string &name) { return name == "label" ? label : output; }, rows,
@@ -270,7 +270,7 @@ TEST(MetricsTest, ComparesWhatItIsTold) {
   MetricSet set;
   auto add = [&](const std::string &spec) {
     Status status = set.add(spec);
-    return status.isOk() ? set.begin(loss, outputs, inputs).getMessage() : status.getMessage();
+    return status.isOk() ? set.begin({loss}, outputs, inputs).getMessage() : status.getMessage();
   };
   EXPECT_EQ(add("accuracy:output=logits,label=tokens,axis=-1"), "");
   EXPECT_EQ(add("accuracy:output=logits,label=tokens,axis=1"), "");
@@ -280,7 +280,7 @@ TEST(MetricsTest, ComparesWhatItIsTold) {
   EXPECT_EQ(add("accuracy:output=boxes,label=flags"), "");
   EXPECT_EQ(set.getOutputs().size(), 6u); // mae and accuracy of flags see them differently
   auto compute = [&](int64_t rows) {
-    EXPECT_TRUE(set.begin(loss, outputs, inputs).isOk());
+    EXPECT_TRUE(set.begin({loss}, outputs, inputs).isOk());
     EXPECT_TRUE(set.addSlice([&](const std::string &name) { return views.at(name); }, rows, 2).isOk());
     std::vector<double> values;
     for (const auto &[name, value] : set.compute())
@@ -296,7 +296,7 @@ TEST(MetricsTest, ComparesWhatItIsTold) {
   auto refuse = [&](const std::string &spec) {
     MetricSet other;
     EXPECT_TRUE(other.add(spec).isOk());
-    return other.begin(loss, outputs, inputs).getMessage();
+    return other.begin({loss}, outputs, inputs).getMessage();
   };
   EXPECT_EQ(refuse("mae:output=box,label=truth"),
             "metric 'mae:output=box,label=truth': evaluation has no output 'box'; "

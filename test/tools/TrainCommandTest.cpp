@@ -48,7 +48,7 @@ TEST(TrainCommandTest, HasTheDocumentedDefaults) {
   ASSERT_EQ(train({}), "");
   EXPECT_EQ(compiled.model, "model.onnx");
   EXPECT_EQ(compiled.output, "out");
-  EXPECT_EQ(compiled.loss.name, "cross_entropy");
+  EXPECT_EQ(compiled.losses.front().name, "cross_entropy");
   EXPECT_EQ(compiled.maxWorkers, 2u);
   EXPECT_EQ(compiled.targets, (std::vector<std::string>{"host"}));
   EXPECT_TRUE(compiled.source);
@@ -138,7 +138,7 @@ TEST(TrainCommandTest, FillsEveryFlag) {
                    "r.json",
                    "--quiet"}),
             "");
-  EXPECT_EQ(compiled.loss.name, "nll");
+  EXPECT_EQ(compiled.losses.front().name, "nll");
   EXPECT_EQ(compiled.lossInput, "logits");
   EXPECT_EQ(compiled.optimizer.name, "adamw");
   EXPECT_EQ(compiled.clipNorm, 1.5);
@@ -160,7 +160,10 @@ TEST(TrainCommandTest, FillsEveryFlag) {
 
 TEST(TrainCommandTest, RefusesWithTheNameOfTheFlag) {
   EXPECT_EQ(train({"--loss", "nosuch"}).substr(0, 35), "--loss: there is no loss 'nosuch'; ");
-  EXPECT_EQ(train({"--loss", "mse", "--loss", "l1"}), "--loss: given twice");
+  EXPECT_EQ(
+      train({"--loss", "mse", "--loss", "l1"}),
+      "--loss: 'mse' has no name, and there are 2 losses; write NAME=SPEC@OUTPUT, whose label is the input "
+      "label.NAME");
   EXPECT_EQ(train({"--clip-norm", "-1"}),
             "--clip-norm: '-1' must be a number above 0 that float32 has: 1.4e-45 to 3.4e38");
   for (const char *value : {"0", "1e-46", "1e39", "nan", "inf"})

@@ -211,7 +211,7 @@ static std::vector<report::UpdateSet> planSets(CompileOptions options, driver::C
 
 /// --fit chooses what is trained.
 static Status checkFit(const CompileOptions &options) {
-  if (options.loss.source == LossSource::None)
+  if (!hasLoss(options))
     return Status::refusal(
         "--fit chooses what is trained, and with --loss none nothing is; leave one of both out");
   if (!options.lora.empty())

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/Losses.h"
 #include "passes/train/Optimizers.h"
+#include "passes/train/Teacher.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/Compiling.h"
 #include "tools/ortc/Masks.h"
@@ -34,6 +35,23 @@ Expected<double> parseLimit(std::string_view text) {
   return limit;
 }
 
+/// `--accumulate N[:by=steps|tokens]`.
+Status parseAccumulate(std::string_view text, CompileOptions &options) {
+  const std::string steps = "steps";
+  const std::vector<Key> keys = {{"by", steps, kWord, "what the mean is over", false, {steps, "tokens"}}};
+  std::string_view number, rest;
+  bool hasKeys = false;
+  splitSpec(text, number, rest, hasKeys);
+  uint64_t count = 0;
+  if (!parseUnsigned(number, count) || count < 1 || count > 1 << 20)
+    return Status::refusal(quote(number) + " must be a whole number from 1 to 1048576");
+  KeyValues given;
+  ORTC_TRY(parseSettings(hasKeys, rest, quote(number), keys, nullptr).moveTo(given));
+  options.accumulate = static_cast<uint32_t>(count);
+  options.accumulatesLabels = Settings(keys, given).getWord("by") != steps;
+  return Status();
+}
+
 /// One more name, which must be new.
 Status addName(const std::string &name, std::vector<std::string> &names) {
   if (name.empty() || std::find(names.begin(), names.end(), name) != names.end())
@@ -52,7 +70,9 @@ void addModelFlags(CommandLine &line, CompileOptions &options) {
   line.addValue(
       "--binding", "NAME", "the --shape flags after it make another binding of the same parameters",
       [&options](const std::string &value) { return addBinding(value, options); }, true);
-  line.addValue("--loss", "SPEC", train::describeLosses(), fill(train::parseLoss, options.loss));
+  line.addValue(
+      "--loss", "[NAME=]SPEC[@OUTPUT][:weight=W]", train::describeLosses(),
+      [&options](const std::string &value) { return train::addLoss(value, options.losses); }, true);
   line.addText("--loss-input", "NAME",
                "the value that feeds the loss; default: the only output, or the first of floats",
                options.lossInput);
@@ -177,8 +197,20 @@ void addTrainingFlags(CommandLine &line, CompileOptions &options) {
                 "multiplies the loss before differentiation, so that float16 has numbers for small "
                 "gradients, and skips steps whose gradients are not finite; default: none",
                 fill(parseLossScale, options.lossScale));
-  line.addWhole("--accumulate", "gradient steps before an update, which takes their mean; default: 1",
-                options.accumulate, 1, 1 << 20);
+  line.addValue(
+      "--accumulate", "N:by=steps",
+      "gradient steps before an update, which takes their mean; by=tokens: over all labels that count; "
+      "default: 1",
+      [&options](const std::string &value) { return parseAccumulate(value, options); });
+  line.addValue("--teacher", "FILE.onnx:output=NAME,temperature=1,weight=0.5",
+                "a frozen model with the same inputs, whose logits NAME the output of the loss learns, too; "
+                "default: none",
+                [&options](const std::string &value) {
+                  return train::parseTeacher(value).moveTo(options.teacher.emplace());
+                });
+  line.addValue(
+      "--train-outputs", "OUTPUT", "the training step gives this output of the model, too; repeatable",
+      [&options](const std::string &value) { return addName(value, options.trainOutputs); }, true);
   line.addFlag("--gradients", "adds the entry that leaves gradients readable", options.gradients);
   line.addValue(
       "--cotangents", "OUTPUT",
@@ -186,8 +218,8 @@ void addTrainingFlags(CommandLine &line, CompileOptions &options) {
       "from "
       "the host; repeatable",
       [&options](const std::string &value) {
-        if (!options.loss.isGiven)
-          options.loss = *train::parseLoss("none"), options.loss.isGiven = false;
+        if (LossSpec &loss = options.losses.front(); !loss.isGiven)
+          loss = *train::parseLoss("none"), loss.isGiven = false;
         return addName(value, options.cotangents);
       },
       true);
@@ -290,6 +322,8 @@ void addTrainCommand(CLI::App &app, Action &action) {
                   "  ortc run model --data train.npz --epochs 10 --save trained.safetensors");
   line.setAction(action, [state] {
     Status status = checkOptions(state->options);
+    if (status.isOk())
+      status = train::addDistillation(state->options);
     if (status.isOk() && state->options.emit && state->options.emit->kind == EmitSpec::Wasm)
       status = findWasmRuntime().moveTo(state->options.wasmRuntime);
     return finish(status.isOk() ? train(state->options, state->tuning) : status);

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/losses/ClassIndices.h"
 
-#include "dialects/train/TrainDialect.h"
 #include "passes/train/losses/FactorFiles.h"
 
 #include <limits>
@@ -30,9 +29,9 @@ ClassLabels::ClassLabels(const LossOperands &operands) : operands(operands) {
   Value label = operands.label;
   const int64_t axis = operands.axis, ignore = operands.settings.getInteger(kIgnoreIndex);
   auto shape = TensorBuilder::shapeOf(operands.prediction);
-  Value checked =
-      nn::CheckIndexOp::create(b, label.getType(), label, b.getStringAttr(kLabel), b.getI64IntegerAttr(0),
-                               b.getI64IntegerAttr(shape[axis]), b.getI64IntegerAttr(ignore));
+  Value checked = nn::CheckIndexOp::create(b, label.getType(), label, b.getStringAttr(operands.loss.label),
+                                           b.getI64IntegerAttr(0), b.getI64IntegerAttr(shape[axis]),
+                                           b.getI64IntegerAttr(ignore));
   counted = b.differsFrom(checked, ignore);
   // Compared in 32 bits, the width of the probabilities: a vector holds twice as many as in 64. What does not
   // fit is ignored, hence not counted.
@@ -59,7 +58,8 @@ Value ClassLabels::reduce(Value each, double sign, bool countsFactors) const {
   if (factors && countsFactors) {
     counts = b.select(counted, factors, b.zerosLike(factors));
     b.getInsertionBlock()->getParentOp()->setAttr(
-        kClassWeightAttribute, operands.factors.getDefiningOp<arith::ConstantOp>().getValue());
+        classWeightAttribute(operands.loss.label),
+        operands.factors.getDefiningOp<arith::ConstantOp>().getValue());
   }
   return reduceTerms(operands,
                      {.each = b.select(counted, each, b.zerosLike(each)), .counts = counts, .sign = sign});

@@ -81,6 +81,7 @@ private:
   Value logProbability; ///< [T, N, C]
   int64_t blank, frames, samples, classes, labels, places;
   ArrayRef<Value> inputs; ///< that are not taken yet
+  const LossSpec &loss;
   const Settings &settings;
   Value inputLengths, targetLengths, label;
 };
@@ -89,7 +90,7 @@ private:
 
 Alignments::Alignments(const LossOperands &operands)
     : b(operands.b), logProbability(operands.prediction), blank(operands.settings.getInteger(kBlank)),
-      inputs(operands.inputs), settings(operands.settings), label(operands.label) {
+      inputs(operands.inputs), loss(operands.loss), settings(operands.settings), label(operands.label) {
   auto shape = TensorBuilder::shapeOf(logProbability);
   frames = shape[0];
   samples = shape[1];
@@ -103,7 +104,7 @@ Alignments::Alignments(const LossOperands &operands)
 }
 
 Value Alignments::checkIndex(Value index, const char *name, int64_t lower, int64_t upper) {
-  return nn::CheckIndexOp::create(b, index.getType(), index, b.getStringAttr(name),
+  return nn::CheckIndexOp::create(b, index.getType(), index, b.getStringAttr(inputName(loss, name)),
                                   b.getI64IntegerAttr(lower), b.getI64IntegerAttr(upper), IntegerAttr());
 }
 

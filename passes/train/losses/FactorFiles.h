@@ -6,8 +6,11 @@
 
 namespace ortc::train {
 
-/// Attribute of the function of a loss, for the manifest: the factors of classes that a mean divides by.
-inline constexpr llvm::StringLiteral kClassWeightAttribute = "train.class_weight";
+/// Attribute of the function of losses, for the manifest: the factors of classes that the mean of the loss with that
+/// label divides by.
+inline std::string classWeightAttribute(llvm::StringRef label) {
+  return ("train.class_weight." + label).str();
+}
 
 /// The constant of the key class_weight (one number for each class) or pos_weight (a shape that broadcasts to that of
 /// the prediction), in the prediction's type; null where neither is given. Fails, with an error, where the file cannot

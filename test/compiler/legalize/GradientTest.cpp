@@ -47,7 +47,7 @@ Flags readFlags(const std::string &path) {
   }
   if (any) {
     if (flags.loss.source == LossSource::Output)
-      flags.options.lossOutputs = {flags.loss.output};
+      flags.options.lossOutputs = flags.loss.outputs;
     return flags;
   }
   EXPECT_TRUE(train::parseLoss("mse").moveTo(flags.loss).isOk());

@@ -123,7 +123,7 @@ TEST(OptionsTest, RefusesFlagsThatContradict) {
   EXPECT_EQ(checkOptions(options).getMessage(), "-o DIR is missing: the folder of the artifact");
   options.output = "out";
   EXPECT_TRUE(checkOptions(options).isOk());
-  options.loss.source = LossSource::None;
+  options.losses.front().source = LossSource::None;
   options.gradients = true;
   EXPECT_EQ(checkOptions(options).getMessage(),
             "--gradients needs a loss, and --loss none compiles the forward part only");
@@ -136,9 +136,9 @@ TEST(OptionsTest, RefusesFlagsThatContradict) {
   ASSERT_TRUE(parseLossScale("dynamic").moveTo(options.lossScale.emplace()).isOk());
   EXPECT_EQ(checkOptions(options).getMessage(),
             "--loss-scale needs a loss, and --loss none compiles the forward part only");
-  options.loss.source = LossSource::Output;
-  options.loss.output = "loss";
-  options.loss.text = "output:loss";
+  options.losses.front().source = LossSource::Output;
+  options.losses.front().outputs = {"loss"};
+  options.losses.front().text = "output:loss";
   options.lossInput = "logits";
   EXPECT_EQ(checkOptions(options).getMessage(),
             "--loss-input 'logits' contradicts --loss output:loss: the graph computes its loss; leave "
@@ -157,7 +157,7 @@ TEST(OptionsTest, ParametersAreNarrowWhereTheyAreTrained) {
       "--parameters bf16 stores parameters in bfloat16, and --precision f64 keeps them in float64; leave "
       "one of both out");
   options.precision = Precision::BF16;
-  options.loss.source = LossSource::None;
+  options.losses.front().source = LossSource::None;
   EXPECT_EQ(checkOptions(options).getMessage(),
             "--parameters needs a loss, and --loss none compiles the forward part only");
   EXPECT_EQ(

@@ -37,7 +37,7 @@ TEST(LossSpecTest, ParsesNamesAndOptions) {
   Settings nll = settingsOf(loss("nll:axis=-1,ignore_index=9223372036854775807"));
   EXPECT_EQ(nll.getInteger("axis"), -1);
   EXPECT_EQ(nll.getInteger("ignore_index"), INT64_MAX); // no double in between
-  EXPECT_EQ(loss("output:a:b").output, "a:b");
+  EXPECT_EQ(loss("output:a:b").outputs, std::vector<std::string>{"a:b"});
   EXPECT_EQ(loss("output:a:b").source, LossSource::Output);
   EXPECT_EQ(loss("none").source, LossSource::None);
   for (const LossDefinition *each : listLosses())
@@ -50,7 +50,8 @@ TEST(LossSpecTest, RefusesWithReason) {
                             "bce_with_logits, kl_div, huber, "
                             "poisson_nll, focal, dice, hinge, hinge_embedding, soft_margin, "
                             "multilabel_soft_margin, multi_margin, info_nce, "
-                            "ctc, output:NAME and none; the nearest is 'huber'");
+                            "ctc, cosine_embedding, triplet_margin, margin_ranking, gaussian_nll, "
+                            "distillation, output:NAME and none; the nearest is 'huber'");
   EXPECT_EQ(refuse("mse:beta=1"), "loss 'mse' has no option 'beta'; it takes reduction, sample_weight");
   EXPECT_EQ(refuse("none:beta=1"), "loss 'none' has no option 'beta'; it takes none");
   EXPECT_EQ(
@@ -81,6 +82,44 @@ TEST(LossSpecTest, RefusesWithReason) {
   EXPECT_EQ(refuse("kl_div:log_target=2"), "loss 'kl_div': log_target is '2' but must be 0 or 1");
   EXPECT_EQ(refuse("output"),
             "loss 'output' needs the name of the graph output that is the loss: output:NAME");
+}
+
+TEST(LossSpecTest, AddsLossesWithNamesOutputsAndWeights) {
+  std::vector<LossSpec> losses(1);
+  auto add = [&](const char *text) {
+    Status status = addLoss(text, losses);
+    EXPECT_TRUE(status.isOk()) << status.getMessage();
+  };
+  add("smooth_l1:beta=0.5@a+b:0:weight=0.25"); // a loss of one output: the name as a whole
+  ASSERT_EQ(losses.size(), 1u);
+  EXPECT_EQ(losses[0].outputs, std::vector<std::string>{"a+b:0"});
+  EXPECT_EQ(losses[0].label, "label");
+  EXPECT_EQ(losses[0].weight, 0.25);
+  EXPECT_EQ(settingsOf(losses[0]).getNumber("beta"), 0.5);
+  EXPECT_EQ(losses[0].text, "smooth_l1:beta=0.5@a+b:0:weight=0.25");
+  losses.assign(1, {});
+  add("x=triplet_margin@a+b+c");
+  add("y=output:loss@2");
+  ASSERT_EQ(losses.size(), 2u);
+  EXPECT_EQ(losses[0].outputs, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_FALSE(losses[0].weight || needsLabel(losses[0]));
+  EXPECT_EQ(losses[1].outputs, std::vector<std::string>{"loss@2"});
+  EXPECT_EQ(losses[1].label, "label.y");
+  EXPECT_EQ(valueName(losses[1]), "loss.y");
+  EXPECT_EQ(weightName(losses[1]), "loss.y.weight");
+  auto refuse = [](const char *text) {
+    std::vector<LossSpec> fresh(1);
+    return addLoss(text, fresh).getMessage();
+  };
+  EXPECT_EQ(refuse("a b=mse@x"),
+            "the loss of 'a b=mse@x' is called 'a b'; up to 64 letters, digits, '_' and '-' "
+            "make a name");
+  EXPECT_EQ(refuse("mse@"), "loss 'mse' reads 1 output; write mse@OUTPUT");
+  EXPECT_EQ(refuse("triplet_margin"),
+            "loss 'triplet_margin' reads 3 outputs; write triplet_margin@ANCHOR+POSITIVE+NEGATIVE");
+  EXPECT_EQ(refuse("margin_ranking@a+b+c"),
+            "loss 'margin_ranking' reads 2 outputs; write margin_ranking@INPUT1+INPUT2");
+  EXPECT_EQ(refuse("none:weight=1"), "'none:weight=1': none reads nothing; leave what follows it out");
 }
 
 TEST(OptimizerSpecTest, HasTheDefaultsOfPyTorch) {
@@ -269,10 +308,13 @@ static std::vector<std::string> readRows(const std::string &mark) {
 
 TEST(DefinitionTest, TheDocumentationHasARowForEveryLoss) {
   std::vector<std::string> rows;
-  for (const LossDefinition *each : listLosses())
-    rows.push_back("| `" + std::string(each->name) + "` | " + each->meaning + " | " +
-                   describeKeys(each->keys) + " | " +
+  for (const LossDefinition *each : listLosses()) {
+    std::string name = each->name;
+    for (size_t i = 0; i < each->predictions.size() && each->predictions.size() > 1; ++i)
+      name += (i ? "+" : "@") + std::string(each->predictions[i]);
+    rows.push_back("| `" + name + "` | " + each->meaning + " | " + describeKeys(each->keys) + " | " +
                    (each->label == LabelKind::Classes ? "loss, accuracy" : "loss") + " |");
+  }
   EXPECT_EQ(readRows("losses"), rows) << "in docs/command-line.md:\n" << llvm::join(rows, "\n");
 }
 

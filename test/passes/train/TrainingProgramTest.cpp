@@ -110,24 +110,34 @@ void compareLoss(func::FuncOp reference, const LossSpec &spec, Type element) {
   Block &block = *function.addEntryBlock();
   nn::TensorBuilder builder(location, context);
   builder.setInsertionPointToEnd(&block);
+  ArrayRef<Value> arguments(block.getArguments().begin(), block.getArguments().end());
   auto prediction = cast<RankedTensorType>(types.front());
-  auto labelType = inferLabelType(spec, prediction, location);
-  ASSERT_TRUE(succeeded(labelType));
-  EXPECT_EQ(Type(*labelType), types[1]);
+  SmallVector<Value> predictions(arguments.take_front(findLoss(spec.name)->predictions.size()));
+  SmallVector<Value> others(arguments.drop_front(predictions.size()));
+  Value label;
+  if (needsLabel(spec)) {
+    label = others.front();
+    others.erase(others.begin());
+    auto labelType = inferLabelType(spec, prediction, location);
+    ASSERT_TRUE(succeeded(labelType));
+    EXPECT_EQ(Type(*labelType), label.getType());
+  }
   auto listed = inferLossInputs(spec, prediction, location);
   ASSERT_TRUE(succeeded(listed));
-  ASSERT_EQ(listed->size() + 2, types.size());
-  for (auto [i, input] : llvm::enumerate(*listed)) {
-    EXPECT_EQ(reference.getArgAttrOfType<StringAttr>(i + 2, "test.name").getValue(), input.name);
-    EXPECT_EQ(types[i + 2], Type(input.type));
+  ASSERT_EQ(listed->size(), others.size());
+  for (auto [input, other] : llvm::zip(*listed, others)) {
+    unsigned i = cast<BlockArgument>(other).getArgNumber();
+    EXPECT_EQ(reference.getArgAttrOfType<StringAttr>(i, "test.name").getValue(), input.name);
+    EXPECT_EQ(Type(input.type), other.getType());
   }
-  SmallVector<Value> others(block.getArguments().drop_front(2));
-  auto loss = buildLossValue(builder, spec, block.getArgument(0), block.getArgument(1), others);
+  auto loss = buildLossValue(builder, spec, predictions, label, others);
   ASSERT_TRUE(succeeded(loss));
-  auto gradients =
-      autodiff::differentiate(builder, *loss, builder.constantLike(*loss, 1), block.getArgument(0));
+  auto gradients = autodiff::differentiate(builder, *loss, builder.constantLike(*loss, 1), predictions);
   ASSERT_TRUE(succeeded(gradients));
-  func::ReturnOp::create(builder, ValueRange{*loss, gradients->gradients.front()});
+  SmallVector<Value> returned{*loss};
+  for (auto [each, gradient] : llvm::zip_equal(predictions, gradients->gradients))
+    returned.push_back(gradient ? gradient : builder.zerosLike(each));
+  func::ReturnOp::create(builder, returned);
 
   auto values = Evaluator(isDouble ? evaluator::Precision::f64 : evaluator::Precision::declared)
                     .evaluate(block, inputs);
@@ -135,9 +145,12 @@ void compareLoss(func::FuncOp reference, const LossSpec &spec, Type element) {
   double expected = reference->getAttrOfType<FloatAttr>("test.result").getValueAsDouble();
   EXPECT_NEAR((*values)[0].getFloat(0), expected,
               (isDouble ? kTolerance : kLossTolerance32) * std::max(1.0, std::fabs(expected)));
-  HostTensor gradient = attributeOf(reference, 0, "test.gradient");
-  EXPECT_LE(distance(convert((*values)[1], gradient.getType().getElementType()), gradient),
-            isDouble ? kTolerance : kGradientTolerance32);
+  for (unsigned i = 0; i < predictions.size(); ++i) {
+    HostTensor gradient = attributeOf(reference, i, "test.gradient");
+    EXPECT_LE(distance(convert((*values)[i + 1], gradient.getType().getElementType()), gradient),
+              isDouble ? kTolerance : kGradientTolerance32)
+        << i;
+  }
   function.erase();
 }
 

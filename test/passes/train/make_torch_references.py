@@ -8,7 +8,7 @@ need timm, and schedule_free_*.py need schedulefree.
 
 losses/NAME.py has `cases(draw)`, which yields (case, --loss, prediction, label, loss module); draw(*shape) gives random numbers. A sixth item,
 {name: tensor}, has inputs beside the label, which the module gets behind it. FILES of the module, {name: tensor}, become Inputs/factors/NAME.npy;
---loss names them with @ in front.
+--loss names them with @ in front. A tuple of predictions is for losses that read several outputs; a label of None for those that read no label.
 optimizers/NAME.py has `cases()`, which yields (case, --optimizer, function that makes the optimizer, or several, of the parameters
 in the order of PARAMETERS). A fourth thing may be {"groups": what --group takes, with ; between, "clip_norm": a number}.
 """
@@ -54,12 +54,21 @@ def write_losses(path):
     for name, values in getattr(module, "FILES", {}).items():
         np.save(HERE / "Inputs" / "factors" / f"{name}.npy", values.numpy())
     for name, spec, x, label, module, *inputs in module.cases(make_draw()):
-        x, inputs = x.detach().requires_grad_(), inputs[0] if inputs else {}
-        loss = module(x, label, *inputs.values())
+        xs = [each.detach().requires_grad_() for each in (x if isinstance(x, tuple) else (x,))]
+        labels, inputs = [] if label is None else [label], inputs[0] if inputs else {}
+        loss = module(*xs, *labels, *inputs.values())
         loss.backward()
-        others = "".join(f",\n  {dense(v.numpy())[0]} {{test.name = \"{n}\", test.value = {dense(v.numpy())[1]}}}" for n, v in inputs.items())
-        (xt, xv), (lt, lv), (_, gv) = dense(x.detach().numpy()), dense(label.numpy()), dense(x.grad.numpy())
-        functions.append(f"func.func private @{name}(\n  {xt} {{test.value = {xv}, test.gradient = {gv}}},\n  {lt} {{test.value = {lv}}}{others})\n"
+        arguments = []
+        for each in xs:
+            (xt, xv), (_, gv) = dense(each.detach().numpy()), dense((torch.zeros_like(each) if each.grad is None else each.grad).numpy())
+            arguments.append(f"  {xt} {{test.value = {xv}, test.gradient = {gv}}}")
+        for each in labels:
+            lt, lv = dense(each.numpy())
+            arguments.append(f"  {lt} {{test.value = {lv}}}")
+        for key, each in inputs.items():
+            it, iv = dense(each.numpy())
+            arguments.append(f'  {it} {{test.name = "{key}", test.value = {iv}}}')
+        functions.append(f"func.func private @{name}(\n" + ",\n".join(arguments) + ")\n"
                          f'  attributes {{test.loss = "{spec}", test.result = {number(loss.item())} : f64}}')
     write(path, "Losses and gradients", functions)
 

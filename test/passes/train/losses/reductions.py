@@ -20,3 +20,12 @@ def cases(draw):
     for reduction in ("mean", "sum"):
         yield f"{reduction}_kl_div", f"kl_div:reduction={reduction}", x.log_softmax(1), p, torch.nn.KLDivLoss(reduction=reduction)
     yield "given_mean_cross_entropy", "cross_entropy:reduction=mean", x, label, torch.nn.CrossEntropyLoss()
+    pair, sign = (draw(3, 4), draw(3, 4)), torch.tensor([1.0, -1.0, 1.0], dtype=torch.float64)
+    yield "sum_cosine_embedding", "cosine_embedding:margin=0.1,reduction=sum", pair, sign, torch.nn.CosineEmbeddingLoss(margin=0.1, reduction="sum")
+    yield "sum_margin_ranking", "margin_ranking:margin=0.2,reduction=sum", pair, y.sign(), torch.nn.MarginRankingLoss(margin=0.2, reduction="sum")
+    yield "sum_triplet_margin", "triplet_margin:reduction=sum", (*pair, draw(3, 4)), None, torch.nn.TripletMarginLoss(reduction="sum")
+    yield ("sum_gaussian_nll", "gaussian_nll:reduction=sum", (pair[0], pair[1].abs() + 0.1), y,
+           lambda mean, variance, y: torch.nn.functional.gaussian_nll_loss(mean, y, variance, reduction="sum"))
+    divergence = torch.nn.KLDivLoss(reduction="sum")
+    yield ("sum_distillation", "distillation:reduction=sum", pair, None,
+           lambda student, teacher: divergence(student.log_softmax(-1), teacher.detach().softmax(-1)))

@@ -59,3 +59,20 @@ def cases(draw):
     yield "classes_multi_margin", "multi_margin:class_weight=@classes.npy", x, y, margin(weight=classes)
     yield "classes_multi_margin_squares", "multi_margin:p=2,class_weight=@classes.npy,reduction=sum", x, y, margin(p=2, weight=classes, reduction="sum")
     yield "classes_multilabel", "multilabel_soft_margin:class_weight=@classes.npy", x, (p > 0.2).double(), torch.nn.MultiLabelSoftMarginLoss(classes)
+
+    pair, sign = (draw(4, 5), draw(4, 5)), torch.tensor([1.0, -1.0, 1.0, -1.0], dtype=torch.float64)
+    near, far = torch.nn.CosineEmbeddingLoss(reduction="none"), torch.nn.TripletMarginLoss(reduction="none")
+    yield "samples_cosine_embedding", "cosine_embedding:sample_weight=1", pair, sign, lambda x, y, s, w: weighted(near(x, y, s), w), weight
+    ranking = torch.nn.MarginRankingLoss(margin=0.2, reduction="none")
+    yield ("samples_margin_ranking", "margin_ranking:margin=0.2,sample_weight=1", pair, target.sign(),
+           lambda x, y, s, w: weighted(ranking(x, y, s), w), weight)
+    yield ("samples_triplet_margin", "triplet_margin:sample_weight=1", (*pair, draw(4, 5)), None,
+           lambda x, y, z, w: weighted(far(x, y, z), w), weight)
+    yield ("samples_triplet_one", "triplet_margin:sample_weight=1", (pair[0][0], pair[1][0], pair[0][1]), None,
+           lambda x, y, z, w: w * far(x, y, z) / w, {"sample_weight": torch.tensor(2.5, dtype=torch.float64)})
+    nll = torch.nn.functional.gaussian_nll_loss
+    yield ("samples_gaussian_nll", "gaussian_nll:sample_weight=1", (pair[0], pair[1].abs() + 0.1), target,
+           lambda m, v, y, w: weighted(nll(m, y, v, reduction="none"), w), weight)
+    kl_div = torch.nn.KLDivLoss(reduction="none")
+    yield ("samples_distillation", "distillation:sample_weight=1,temperature=2", pair, None,
+           lambda s, t, w: 4 * (kl_div((s / 2).log_softmax(-1), (t.detach() / 2).softmax(-1)).sum(1) * w).sum() / w.sum(), weight)
