@@ -149,7 +149,7 @@ TEST_F(RefusalTest, FlagsThatDoNotFitTheModel) {
       {"--shape", "batch=64", "--shape", "nothing=3"},
       {"--shape", "batch=64", "--loss-input", "nothing"},
       {"--shape", "batch=64", "--loss", "output:nothing"},
-      {"--shape", "batch=64", "--loss", "hinge"},
+      {"--shape", "batch=64", "--loss", "hinges"},
       {"--shape", "batch=64", "--optimizer", "adamw:speed=1"},
       {"--shape", "batch=64", "--train", "["},
       {"--shape", "batch=64", "--freeze", ".*"},
