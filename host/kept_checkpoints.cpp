@@ -29,6 +29,11 @@ static int64_t readStep(const std::string &path, const std::string &name) {
   return error == std::errc() && rest == end && std::to_string(step) == std::string(begin, end) ? step : -1;
 }
 
+bool isKeptName(const std::string &path, const std::string &file) {
+  auto folderOf = [](const std::string &of) { return fs::absolute(of).lexically_normal().parent_path(); };
+  return readStep(path, fs::path(file).filename().string()) >= 0 && folderOf(path) == folderOf(file);
+}
+
 Status keepCheckpoint(const std::string &path, int64_t step, int64_t most, const std::string &spared) {
   std::error_code error;
   const std::string name = nameKept(path, step), making = name + ".new";

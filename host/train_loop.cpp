@@ -207,6 +207,15 @@ Status Trainer::open() {
   ORTC_TRY(checkOutputs(
       inputs, {{"--save", options.save}, {"--save-best", options.saveBest}, {"--metrics", options.metrics}}));
   ORTC_TRY(checkOutputs({{"--load", options.load}}, {{"--metrics", options.metrics}}));
+  if (options.keep) {
+    inputs.push_back({"--save-best", options.saveBest});
+    inputs.push_back({"--metrics", options.metrics});
+    for (const NamedFile &file : inputs)
+      if (isKeptName(options.save, file.path))
+        return Status::refusal(file.flag + " " + file.path +
+                               ": --keep gives such names to checkpoints, and removes them; " +
+                               "rename the file, or give --save another name");
+  }
   SessionOptions settings{options.threads, options.stopOnNan};
   if (options.profile) {
     settings.trace = Profiler::trace;

@@ -6,6 +6,7 @@
 #include "passes/train/Averages.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "passes/train/Channels.h"
 #include "passes/train/Optimizers.h"
 
 using namespace mlir;
@@ -54,7 +55,8 @@ FailureOr<Averages> Averages::swa(const SwaSpec &spec, Value updates, ProgramTen
 
 FailureOr<std::pair<Port, Value>> Averages::move(TensorOp parameter, Value value, ProgramTensors &tensors,
                                                  TensorBuilder &b) const {
-  FailureOr<Port> average = tensors.getState(kind, parameter, cast<RankedTensorType>(value.getType()));
+  FailureOr<Port> average =
+      tensors.getState(kind, parameter, trainedType(parameter).clone(TensorBuilder::elementOf(value)));
   if (failed(average))
     return failure();
   Value before = average->value;

@@ -86,6 +86,7 @@ private:
   LogicalResult clipValues();
   LogicalResult clipNorm();
   LogicalResult checkRanks();
+  LogicalResult checkRates();
   ParameterGroup &groupOf(TensorOp parameter);
   bool decays(TensorOp parameter, const ParameterGroup &group) const;
   LogicalResult readAhead(TensorOp parameter, const ParameterGroup &group, const UpdateStep &step);
@@ -232,6 +233,17 @@ LogicalResult UpdateBuilder::checkRanks() {
                                     << (count > kShown ? ", ..." : "")
                                     << "; give them a group with another optimizer: --group "
                                     << StringRef(first).drop_back() << ":optimizer=adamw'";
+}
+
+/// Hosts set 'lr', and schedules move it.
+LogicalResult UpdateBuilder::checkRates() {
+  if (parameters.empty() ||
+      !llvm::all_of(parameters, [&](TensorOp parameter) { return groupOf(parameter).hasOwnRate(); }))
+    return success();
+  return emitError(module.getLoc()) << "every trained tensor is in a --group with a learning rate of its "
+                                       "own, and that of --optimizer is of none; "
+                                       "give --optimizer what most tensors have and leave them out of "
+                                       "groups, or change rates with lr_scale";
 }
 
 bool UpdateBuilder::decays(TensorOp parameter, const ParameterGroup &group) const {
@@ -474,8 +486,9 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value whole, Va
 }
 
 LogicalResult UpdateBuilder::run() {
-  if (failed(checkNames()) || failed(readGroups()) || failed(checkRanks()) || failed(takeArguments()) ||
-      failed(advanceStep()) || (options.lossScale && failed(checkFinite())) || failed(advanceShared()))
+  if (failed(checkNames()) || failed(readGroups()) || failed(checkRanks()) || failed(checkRates()) ||
+      failed(takeArguments()) || failed(advanceStep()) || (options.lossScale && failed(checkFinite())) ||
+      failed(advanceShared()))
     return failure();
   if (failed(constrainGradients()) || failed(giveNorms()) || failed(startAverages()))
     return failure();

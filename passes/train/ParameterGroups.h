@@ -26,6 +26,9 @@ public:
   /// Whether the group gives this key, so that nothing else decides about it.
   bool owns(llvm::StringRef key) const { return own.count(key) != 0; }
 
+  /// Whether its rate is a scalar of its own, which 'lr' does not move.
+  bool hasOwnRate() const { return isOther || owns(kLr); }
+
   /// Declares what its parameters share and computes the new values, which are added to `updates` with the old ones.
   /// `base` is the group of --optimizer, or null for that itself.
   mlir::LogicalResult advance(ProgramTensors &tensors, nn::TensorBuilder &b, const ParameterGroup *base,
