@@ -160,6 +160,8 @@ TEST_F(OptimizersRefusalTest, SaysWhatAndWhatToDo) {
   expect({"--group", ".*bias:optimizer=adan"}, "; did you mean 'adam'?");
   expect({"--optimizer", "adamw", "--group", ".*bias:beta3=0.9"},
          "group '.*bias' of optimizer 'adamw' has no option 'beta3'; it takes lr_scale, lr, beta1, beta2, ");
+  expect({"--group", ".*:optimizer=adam"}, "every trained tensor is in a --group with a learning rate of its "
+                                           "own, and that of --optimizer is of none");
   expect({"--optimizer", "lbfgs"}, "optimizer 'lbfgs' is none of a compiled step: ");
   expect({"--no-decay", "bias"}, "'bias' must be biases, norms, or both with a comma between");
 }

@@ -427,6 +427,24 @@ TEST_F(MaskTest, FiltersAreMaskedAsTheFileHasThem) {
   }
 }
 
+TEST_F(UpdateTest, AveragesOfFiltersAreAsTheFileHasThem) {
+  entry = ZooEntry("lenet");
+  std::vector<std::string> arguments{"train",       entry.model(),  "-o",     folder / "a",
+                                     "--target",    "native",       "--ema",  "decay=0.75",
+                                     "--optimizer", "sgd:lr=0.125", "--quiet"};
+  arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
+  mustRun(arguments);
+  train("a", "first.safetensors", 1);
+  train("a", "second.safetensors", 2);
+  auto first = loadValues(folder / "first.safetensors"), second = loadValues(folder / "second.safetensors");
+  const Values &before = valuesOf(first, "3.weight"), &after = valuesOf(second, "3.weight");
+  EXPECT_EQ(valuesOf(first, "3.weight.ema").data, before.data);
+  ASSERT_EQ(after.data.size(), 12u * 6 * 5 * 5);
+  for (size_t i = 0; i < after.data.size(); ++i)
+    ASSERT_NEAR(valuesOf(second, "3.weight.ema").data[i], 0.75 * before.data[i] + 0.25 * after.data[i], 1e-7)
+        << i;
+}
+
 TEST_F(MaskTest, MasksThatDoNotFitAreRefused) {
   expectRefused({"--mask", writeMask("other.npz", "0.wight", {64, 64})},
                 "--mask: '0.wight' is the name of no trained tensor; closest: '0.weight'");

@@ -160,6 +160,21 @@ TEST_F(FollowTest, TheLastCheckpointsStay) {
   EXPECT_EQ(readFile(rest.save), readFile(options.save));
 }
 
+/// A file with the name of a kept checkpoint would be replaced and removed.
+TEST_F(FollowTest, OtherFilesHaveNoNamesOfKeptCheckpoints) {
+  TrainOptions options = makeTrain(2);
+  options.save = folder / "run.safetensors";
+  options.saveEvery = options.keep = 1;
+  options.metrics = folder / "run.step-1.safetensors";
+  Status status = train(options, interrupted);
+  EXPECT_EQ(status.getCode(), ExitCode::Refused);
+  EXPECT_EQ(status.getMessage(), "--metrics " + options.metrics +
+                                     ": --keep gives such names to checkpoints, and removes them; rename the "
+                                     "file, or give --save another name");
+  options.metrics = folder / "run.step-x.safetensors";
+  expectOk(train(options, interrupted));
+}
+
 TEST_F(FollowTest, SaysThatNoEvaluationWasDue) {
   TrainOptions options = makeFollowed(2, "short");
   options.saveBest = folder / "best.safetensors";
