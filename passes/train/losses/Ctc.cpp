@@ -45,9 +45,11 @@ static SmallVector<LossInput> listInputs(const Settings &settings, RankedTensorT
 }
 
 static const char *contradict(const Settings &settings) {
-  return settings.getInteger(kBlank) < 0    ? "blank must be at least 0"
-         : settings.getInteger(kLabels) < 0 ? "labels must be at least 0"
-                                            : nullptr;
+  constexpr int64_t kMostLabels = 1 << 24;
+  return settings.getInteger(kBlank) < 0              ? "blank must be at least 0"
+         : settings.getInteger(kLabels) < 0           ? "labels must be at least 0"
+         : settings.getInteger(kLabels) > kMostLabels ? "labels must be at most 16777216"
+                                                      : nullptr;
 }
 
 namespace {

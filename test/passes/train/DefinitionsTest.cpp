@@ -71,6 +71,7 @@ TEST(LossSpecTest, RefusesWithReason) {
   EXPECT_EQ(refuse("multi_margin:p=3"), "loss 'multi_margin': p must be 1 or 2");
   EXPECT_EQ(refuse("ctc:blank=-1"), "loss 'ctc': blank must be at least 0");
   EXPECT_EQ(refuse("ctc:labels=-1"), "loss 'ctc': labels must be at least 0");
+  EXPECT_EQ(refuse("ctc:labels=9223372036854775807"), "loss 'ctc': labels must be at most 16777216");
   EXPECT_EQ(refuse("cross_entropy:probabilities=1,ignore_index=0"),
             "loss 'cross_entropy': probabilities have no index to ignore; leave ignore_index or "
             "probabilities out");
