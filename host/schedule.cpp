@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "host/rate.h"
+#include "host/spec.h"
 #include "host/text.h"
 
 namespace ortc::host {
@@ -90,10 +91,7 @@ static const Kind &kindOf(const Schedule &schedule) {
 }
 
 template <typename Names> static std::string join(const Names &names) {
-  std::string text;
-  for (size_t i = 0; i < names.size(); ++i)
-    text += std::string(i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
-  return text;
+  return joinWords({names.begin(), names.end()});
 }
 
 static bool hasKey(const Kind &kind, std::string_view name) {

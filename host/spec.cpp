@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numeric>
 
 #include "host/text.h"
+#include "support/EditDistance.h"
 
 namespace ortc::host {
 
@@ -60,20 +60,8 @@ Status readWhole(const Spec &spec, const std::string &what, const std::string &k
                          std::to_string(most));
 }
 
-/// How many characters must be put in, taken out or replaced to make b of a.
-static size_t countEdits(const std::string &a, const std::string &b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t(0));
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j)
-      diagonal = std::exchange(row[j + 1], std::min({diagonal + (a[i] != b[j]), row[j] + 1, row[j + 1] + 1}));
-  }
-  return row.back();
-}
-
 std::string describeNames(const std::string &name, const std::vector<std::string> &names) {
-  auto edits = [&](const std::string &other) { return countEdits(name, other); };
+  auto edits = [&](const std::string &other) { return editDistance(name, other); };
   auto nearest =
       std::min_element(names.begin(), names.end(),
                        [&](const std::string &a, const std::string &b) { return edits(a) < edits(b); });

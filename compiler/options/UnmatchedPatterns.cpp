@@ -5,24 +5,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
+
+#include "support/EditDistance.h"
 
 namespace ortc {
-
-/// How many letters must be inserted, removed or replaced to make one text the other (Levenshtein).
-static size_t editDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t(0));
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0]++;
-    for (size_t k = 0; k < b.size(); ++k) {
-      size_t replaced = diagonal + (a[i] != b[k]);
-      diagonal = row[k + 1];
-      row[k + 1] = std::min({replaced, row[k] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
 
 std::string suggestWord(std::string_view text, const std::vector<std::string> &words) {
   size_t least = 1 + text.size() / 4; // letters that are wrong: one, and one more of each four

@@ -219,6 +219,15 @@ Status parseNpyHeader(const uint8_t *data, size_t bytes, size_t total, const std
   return Status();
 }
 
+Array describeNpy(const std::string &name, const NpyHeader &header) {
+  Array array;
+  array.name = name;
+  array.type = header.type;
+  array.shape = header.shape;
+  array.bytes = header.bytes;
+  return array;
+}
+
 Status parseNpy(const uint8_t *data, size_t bytes, const std::string &where,
                 std::shared_ptr<const void> owner, Array &array) {
   NpyHeader header;

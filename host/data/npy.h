@@ -24,6 +24,9 @@ struct NpyHeader {
 Status parseNpyHeader(const uint8_t *data, size_t bytes, size_t total, const std::string &where,
                       NpyHeader &header, size_t &needed);
 
+/// The array of that name without its values.
+Array describeNpy(const std::string &name, const NpyHeader &header);
+
 /// A file that is an array.
 struct NpyFile {
   std::string name, path;

@@ -63,11 +63,7 @@ Status NpySource::describe(const std::string &name, Array &array) const {
   NpyHeader header;
   size_t needed = 0, bytes = mapped->getBytes();
   ORTC_TRY(parseNpyHeader(mapped->getData(), bytes, bytes, file->path, header, needed));
-  array = Array();
-  array.name = name;
-  array.type = header.type;
-  array.shape = header.shape;
-  array.bytes = header.bytes;
+  array = describeNpy(name, header);
   return Status();
 }
 

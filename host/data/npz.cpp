@@ -227,11 +227,7 @@ Status NpzSource::describe(const std::string &name, Array &array) const {
     ORTC_TRY(parseNpyHeader(member.method == 0 ? place.data : inflated.data(), present, member.uncompressed,
                             place.where, header, needed));
   } while (needed);
-  array = Array();
-  array.name = name;
-  array.type = header.type;
-  array.shape = header.shape;
-  array.bytes = header.bytes;
+  array = describeNpy(name, header);
   return Status();
 }
 

@@ -4,6 +4,7 @@
 
 #include "dialects/train/TrainDialect.h"
 #include "passes/train/losses/FactorFiles.h"
+#include "support/EditDistance.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <cmath>
@@ -65,7 +66,7 @@ Expected<LossSpec> parseLoss(std::string_view text) {
     for (const LossDefinition *each : listLosses())
       words.push_back(each->name);
     words.insert(words.end(), {"output:NAME", "none"});
-    auto distance = [&](const std::string &each) { return StringRef(each).edit_distance(StringRef(word)); };
+    auto distance = [&](const std::string &each) { return editDistance(each, word); };
     auto nearest = llvm::min_element(
         words, [&](const std::string &a, const std::string &b) { return distance(a) < distance(b); });
     return Status::refusal("there is no " + what + "; there are " + joinWords(words) + "; the nearest is " +

@@ -21,12 +21,12 @@ def one_forward(module: torch.nn.Module) -> Iterator[None]:
     normalisation in training mode has run several times, or not at all: a step updates its statistics once."""
     layout = Layout(module)
     before = layout.values()
-    norms = [each for each in layout.norms if each.training and each.num_batches_tracked is not None]
-    counts = [int(each.num_batches_tracked) for each in norms]
+    counts = [int(each) for each in layout.counters]
     yield
-    if before != Layout(module).values():
+    after = Layout(module)
+    if before != after.values():
         raise CompileError("the module changes its attributes or buffers in forward")
-    if any(int(each.num_batches_tracked) != count + 1 for each, count in zip(norms, counts, strict=True)):
+    if any(int(each) != count + 1 for each, count in zip(after.counters, counts, strict=True)):
         raise CompileError("a batch normalisation runs several times in a step, or not at all")
 
 

@@ -100,9 +100,10 @@ class Layout:
                         self.fixed_statistics.append(prefix + key)
                 else:
                     self.constants.append(prefix + key)
-        self._counters = [
+        self.counters = [
             each.num_batches_tracked for each in self.norms if each.training and each.num_batches_tracked is not None
         ]
+        """Of batch normalisations in training mode: how often they have run."""
         self._live = self.find(self.parameters)
         self.fixed_tensors = self.find(self.constants)
         """Tensors whose values are in artifacts: those buffers, and tensors that are attributes."""
@@ -186,8 +187,8 @@ class Layout:
 
     def count_batches(self) -> None:
         """What batch normalisations do in a step besides their statistics."""
-        if self._counters:
-            torch._foreach_add_(self._counters, 1)
+        if self.counters:
+            torch._foreach_add_(self.counters, 1)
 
     def get(self, name: str) -> torch.Tensor:
         tensors, key = self.slots[name]

@@ -1,0 +1,28 @@
+// How far two words are apart.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+namespace ortc {
+
+/// How many letters must be inserted, removed or replaced to make one text the other (Levenshtein).
+inline size_t editDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0]++;
+    for (size_t k = 0; k < b.size(); ++k) {
+      size_t replaced = diagonal + (a[i] != b[k]);
+      diagonal = row[k + 1];
+      row[k + 1] = std::min({replaced, row[k] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+} // namespace ortc
