@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -65,6 +67,19 @@ nb::tuple describe(const Loaded &loaded) {
   return nb::make_tuple(loaded.hasFreshState, loaded.loaded, loaded.ignored, nb::cast(loaded.metadata));
 }
 
+/// `functions`: addresses of those of OpenMP, in the order of its members.
+void makePool(Pool *place, uint32_t workers,
+              std::optional<std::tuple<uintptr_t, uintptr_t, uintptr_t>> functions) {
+  std::optional<OpenMP> openMP;
+  if (functions) {
+    auto [parallel, threads, thread] = *functions;
+    openMP = OpenMP{reinterpret_cast<decltype(OpenMP::GOMP_parallel)>(parallel),
+                    reinterpret_cast<decltype(OpenMP::omp_get_num_threads)>(threads),
+                    reinterpret_cast<decltype(OpenMP::omp_get_thread_num)>(thread)};
+  }
+  new (place) Pool(workers, openMP);
+}
+
 using Metadata = std::map<std::string, std::string>;
 
 } // namespace
@@ -96,7 +111,7 @@ NB_MODULE(_runtime, module) {
       .def("section", &Program::readSection, "kind"_a);
 
   nb::class_<Pool>(module, "Pool")
-      .def(nb::init<uint32_t>(), "workers"_a)
+      .def("__init__", &makePool, "workers"_a, "openmp"_a = nb::none())
       .def_prop_ro("workers", &Pool::getWorkers);
   nb::class_<Frame>(module, "Frame")
       .def(nb::init<std::shared_ptr<Program>, std::shared_ptr<Pool>>(), "program"_a, "pool"_a)

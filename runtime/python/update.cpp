@@ -226,7 +226,7 @@ void Update::step(Pool &pool, const Batch &batch, const std::vector<double> &val
     if (work.parts == 1)
       runPart(&work, 0, 0);
     else
-      ortc_pool_parallel_for(pool.get(), work.parts, runPart, &work);
+      pool.run(work.parts, runPart, &work);
   }
   for (Worker &worker : workers)
     if (!worker.error.empty())

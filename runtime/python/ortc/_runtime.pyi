@@ -46,7 +46,10 @@ class Program:
 class Pool:
     """Threads that frames share; one step at a time has them."""
 
-    def __init__(self, workers: int) -> None: ...
+    def __init__(self, workers: int, openmp: tuple[int, int, int] | None = None) -> None:
+        """`openmp`: the addresses of GOMP_parallel, omp_get_num_threads and omp_get_thread_num, whose threads are taken
+        then."""
+
     @property
     def workers(self) -> int: ...
 

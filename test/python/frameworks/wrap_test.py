@@ -496,9 +496,21 @@ class TorchTest(unittest.TestCase):
             compiled(x)
         self.assertLess(resident_pages() - before, 1000)
 
+    def test_threads_are_those_of_pytorch(self) -> None:
+        torch.set_num_threads(2)
+        self.addCleanup(torch.set_num_threads, 1)
+        x = torch.randn(64, 2, 32, 32)
+        module = ConvNorm()
+        total(module(x)).backward()  # starts them
+        self.pair(Mlp(), threads=1)[0](torch.randn(5, 6))  # starting the compiler ends those of numpy
+        before = len(os.listdir("/proc/self/task"))
+        ortc.torch.compile_(module, wait=True, fallback="error")
+        total(module(x)).backward()
+        self.assertEqual(len(os.listdir("/proc/self/task")), before)
+
     def test_forked_children(self) -> None:
-        compiled, eager = self.pair(Mlp())
-        x = torch.randn(5, 6)
+        compiled = ortc.torch.compile_(ConvNorm(), wait=True, fallback="error", threads=2)
+        x = torch.randn(64, 2, 32, 32)
         total(compiled(x)).backward()
         child = os.fork()
         if child == 0:
@@ -507,7 +519,7 @@ class TorchTest(unittest.TestCase):
                 torch.set_num_threads(1)
                 compiled.zero_grad()
                 total(compiled(x)).backward()
-                status = 0 if compiled.first.weight.grad is not None else 1
+                status = 0 if all(p.grad is not None for p in compiled.parameters()) else 1
             finally:
                 os._exit(status)
         self.assertEqual(os.waitpid(child, 0)[1], 0)

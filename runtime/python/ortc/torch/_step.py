@@ -6,7 +6,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,43 +16,16 @@ import torch.utils._pytree as pytree
 
 from ortc import _runtime
 from ortc._artifact import Artifact
+from ortc.torch import _threads
 
 _ALIGNMENT = 64
 _CPU = torch.device("cpu")
 """Also where another device is the default."""
-_pools: dict[int, _runtime.Pool] = {}
-
-
-def pool(threads: int) -> _runtime.Pool:
-    """The threads of this process, one set for each number."""
-    if threads not in _pools:
-        _pools[threads] = _runtime.Pool(threads)
-    return _pools[threads]
-
-
-def default_threads() -> int:
-    """$ORTC_THREADS, or as many as PyTorch has."""
-    return int(os.environ.get("ORTC_THREADS", 0)) or torch.get_num_threads()
 
 
 def autocast_dtype() -> torch.dtype | None:
     """What torch.autocast casts to now, or None without it."""
     return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
-
-
-generation = 0
-
-
-def _forget_threads() -> None:
-    """In a forked child, where the threads are not: they must not be waited for, so what stands for them is kept."""
-    global generation
-    generation += 1
-    _abandoned.append(dict(_pools))
-    _pools.clear()
-
-
-_abandoned: list[dict[int, _runtime.Pool]] = []
-os.register_at_fork(after_in_child=_forget_threads)
 
 
 class _Buffer:
@@ -78,7 +50,7 @@ class Frame:
         self.step = step
         self.native = _runtime.Frame(step.program, step.pool)
         self.buffers: list[_Buffer] = []
-        self.generation = generation
+        self.generation = _threads.generation
 
     def gradients(self) -> _Buffer:
         """Memory that no gradient of an earlier step is in, the one of the last time if possible."""
@@ -101,7 +73,7 @@ class _Lease:
 
     def end(self) -> None:
         frame, self.frame = self.frame, None
-        if frame is not None and frame.generation == generation:
+        if frame is not None and frame.generation == _threads.generation:
             frame.step.idle.append(frame)
 
     def __del__(self) -> None:
@@ -142,8 +114,8 @@ class Step:
         self.artifact = Artifact(folder / "artifact")
         self.program = self.artifact.program()
         self.threads = threads
-        self.pool = pool(threads)
-        self.generation = generation
+        self.pool = _threads.pool(threads)
+        self.generation = _threads.generation
         self.is_random = "random.seed" in self.artifact.names("scalar")
         self.idle: list[Frame] = []
         self.plans: dict[tuple[bool, ...], _Plan] = {}
@@ -175,8 +147,8 @@ class Step:
         }
 
     def lease(self) -> _Lease:
-        if self.generation != generation:  # a child of a fork makes threads of its own
-            self.generation, self.pool, self.idle = generation, pool(self.threads), []
+        if self.generation != _threads.generation:  # a child of a fork makes threads of its own
+            self.generation, self.pool, self.idle = _threads.generation, _threads.pool(self.threads), []
         return _Lease(self.idle.pop() if self.idle else Frame(self))
 
     def plan(self, present: tuple[bool, ...]) -> _Plan:
@@ -299,7 +271,7 @@ class Apply(torch.autograd.Function):
                 "Trying to backward through the graph a second time: a compiled step has its saved values once "
                 "(ortc.torch.restore_(model) for retain_graph=True)"
             )
-        if frame.generation != generation:
+        if frame.generation != _threads.generation:
             raise RuntimeError("the forward step was another process's: a forked child begins with a forward step")
         trained = call.weights[: len(step.trained)]
         if call.versions != tuple([each._version for each in trained]):

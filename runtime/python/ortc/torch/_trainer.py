@@ -19,7 +19,8 @@ from ortc._session import Session
 from ortc.torch import _cache
 from ortc.torch._export import Job, make_request
 from ortc.torch._layout import Layout, keep, place_of
-from ortc.torch._step import autocast_dtype, default_threads
+from ortc.torch._step import autocast_dtype
+from ortc.torch._threads import default_threads
 
 
 class _WithLoss(torch.nn.Module):

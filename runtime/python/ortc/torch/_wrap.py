@@ -24,7 +24,8 @@ from ortc.torch import _cache, _key
 from ortc.torch._export import Job, Request, make_request
 from ortc.torch._layout import Layout, keep
 from ortc.torch._report import Report
-from ortc.torch._step import Apply, Call, Step, autocast_dtype, default_threads
+from ortc.torch._step import Apply, Call, Step, autocast_dtype
+from ortc.torch._threads import default_threads
 
 _MOST_SHAPES = 8
 _WARNED_SHAPES = 4

@@ -23,7 +23,7 @@ from ortc import _runtime
 from ortc._errors import CompileError, ShapeError
 from ortc.torch._report import Report
 from ortc.torch._rules import RULES, Rule
-from ortc.torch._step import pool
+from ortc.torch._threads import pool
 from ortc.torch._update import open_update
 
 __all__ = ["SGD", "Adam", "AdamW"]
