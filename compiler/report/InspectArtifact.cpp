@@ -63,6 +63,31 @@ static void printTensor(const artifact::Tensor &tensor) {
               isDense ? "" : "  permuted");
 }
 
+/// A value of the manifest in a row: elements with blanks between, members as `key=value`.
+static std::string describe(const Json &value) {
+  if (value.is_string())
+    return value;
+  if (!value.is_structured())
+    return value.dump();
+  std::string text;
+  for (const auto &[key, each] : value.items())
+    text += (text.empty()        ? ""
+             : value.is_object() ? ","
+                                 : " ") +
+            (value.is_object() ? key + "=" : "") + describe(each);
+  return text;
+}
+
+/// Prints the flags that belong to updates, as the manifest has them.
+static void printUpdate(const Json &optimizer) {
+  if (!optimizer.is_object())
+    return;
+  for (const char *key : {"groups", "no_decay", "accumulate", "accumulate_by", "schedule", "clip_norm",
+                          "clip_value", "regularize", "masks", "ema", "swa", "step_outputs"})
+    if (auto found = optimizer.find(key); found != optimizer.end())
+      printRow(key, describe(*found));
+}
+
 /// Prints what only the manifest says: model, loss, optimizer, and what is not trained.
 static void printManifest(const Json &manifest) {
   if (!manifest.is_object())
@@ -73,6 +98,8 @@ static void printManifest(const Json &manifest) {
     for (const char *flag : {"loss", "optimizer"})
       if (std::string text = getText(manifest["flags"], flag); !text.empty())
         printRow(flag, text);
+  if (manifest.contains("optimizer"))
+    printUpdate(manifest["optimizer"]);
   if (manifest.contains("trained"))
     printRow("trained", host::formatCount(int64_t(manifest["trained"].size()), "tensor"));
   if (manifest.contains("frozen"))

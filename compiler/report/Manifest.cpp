@@ -134,6 +134,8 @@ static Json describeOptimizer(const CompileOptions &options) {
     optimizer["sparse"].push_back({{"regex", sparse.pattern.getText()}, {"lazy", sparse.isLazy}});
   if (options.accumulate > 1)
     optimizer["accumulate"] = options.accumulate;
+  if (options.accumulatesLabels)
+    optimizer["accumulate_by"] = "tokens";
   if (options.lossScale)
     optimizer["loss_scale"] = options.lossScale->text;
   if (options.updateSpecs.schedule)
@@ -167,6 +169,8 @@ static Json describeFlags(const CompileOptions &options) {
   if (const std::optional<TeacherSpec> &teacher = options.teacher)
     flags["teacher"] = {
         {"output", teacher->output}, {"temperature", teacher->temperature}, {"weight", teacher->weight}};
+  if (!options.trainOutputs.empty())
+    flags["train_outputs"] = options.trainOutputs;
   if (!options.cotangents.empty())
     flags["cotangents"] = options.cotangents;
   if (!options.inputGradients.empty())

@@ -34,7 +34,6 @@ class MetricSet {
 public:
   /// Reads a spec and adds it; one that is there already stays. Refuses unknown names and keys.
   Status add(const std::string &spec);
-  bool isEmpty() const { return wanted.empty(); }
   bool has(const std::string &spec) const;
 
   /// Begins an evaluation: refuses metrics that do not fit what they compare. Of several losses none says it.

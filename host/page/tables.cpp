@@ -134,7 +134,8 @@ std::string drawProfile(const std::string &run, const Json &profile) {
   double total = getNumber(profile, "ms");
   std::string html = heading("Profile of " + run) + "<p>" + show(getNumber(profile, "steps"), 15) +
                      " steps of " + show(total) + " ms; between kernels " +
-                     show(getNumber(profile, "between_ms")) + " ms, copies of the inputs " +
+                     show(getNumber(profile, "between_ms")) +
+                     " ms, the data (waiting for it, copies of the inputs) " +
                      show(getNumber(profile, "data_ms")) + " ms</p>\n";
   Table table({"ms a step", "share", "calls", "GFLOP/s", "GB/s", "of bound", "work", "shape", "place"});
   for (const Json &kernel : get(profile, "kernels")) {

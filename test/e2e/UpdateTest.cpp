@@ -257,6 +257,17 @@ TEST_F(UpdateTest, AveragesAreThoseOfTheSteps) {
   expectResumes("a");
 }
 
+TEST_F(UpdateTest, InspectShowsWhatWasAskedFor) {
+  mustCompile("a",
+              {"--optimizer", "sgd:lr=0.1", "--group", ".*bias:lr_scale=2", "--accumulate", "2:by=tokens",
+               "--schedule", "lr=linear:warmup=3,total=9", "--ema", "decay=0.8", "--swa", "start=2"});
+  std::string text = mustRun({"inspect", folder / "a"}).text;
+  for (const char *row :
+       {"\ngroups     regex=.*bias,lr_scale=2", "\naccumulate 2\n", "\naccumulate_by tokens\n",
+        "\nschedule   lr=linear:warmup=3,", "\nema        decay=0.8", "\nswa        start=2,every=1\n"})
+    EXPECT_NE(text.find(row), std::string::npos) << row << text;
+}
+
 /// What eval, predict and export make of averages is what they make of a checkpoint with these as its weights.
 TEST_F(UpdateTest, AveragesTakeThePlaceOfParameters) {
   for (const std::string storage : {"f32", "bf16"}) {
