@@ -34,10 +34,9 @@ Value softplus(TensorBuilder &b, Value x) {
 }
 
 Value binaryCrossEntropy(TensorBuilder &b, Value x, Value y) {
-  Value zero = b.zerosLike(x), positive = b.compare(arith::CmpFPredicate::OGE, x, zero);
-  Value decay = b.exp(b.select(positive, b.neg(x), x));
+  auto [decay, positive] = decayOf(b, x);
   Value rest = b.createOrFold<math::Log1pOp>(decay);
-  return b.add(b.sub(b.select(positive, x, zero), b.mul(x, y)), rest);
+  return b.add(b.sub(b.select(positive, x, b.zerosLike(x)), b.mul(x, y)), rest);
 }
 
 } // namespace ortc::train

@@ -16,7 +16,7 @@ static Value build(const LossOperands &operands) {
   Value x = operands.predictions[0], y = operands.predictions[1], label = operands.label;
   Value squares = b.mul(b.addScalar(sumRows(x, x), kEpsilon), b.addScalar(sumRows(y, y), kEpsilon));
   Value cosine = b.div(sumRows(x, y), b.sqrt(squares)), zeros = b.zerosLike(cosine);
-  Value apart = takePositive(b, b.addScalar(cosine, -operands.settings.getNumber(kMargin)));
+  Value apart = clampAtZero(b, b.addScalar(cosine, -operands.settings.getNumber(kMargin)));
   Value alike = b.sub(b.constantLike(cosine, 1), cosine);
   auto isLabel = [&](double value) {
     return b.compare(arith::CmpFPredicate::OEQ, label, b.constantLike(label, value));

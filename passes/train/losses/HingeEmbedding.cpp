@@ -1,13 +1,11 @@
 // The loss hinge_embedding: torch.nn.HingeEmbeddingLoss.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/Losses.h"
-#include "passes/train/losses/Branches.h"
+#include "passes/train/losses/Margins.h"
 
 using namespace mlir;
 
 namespace ortc::train {
-
-static constexpr const char *kMargin = "margin";
 
 /// x for labels 1, max(0, margin - x) for labels -1, and both for others, as in PyTorch.
 static Value build(const LossOperands &operands) {

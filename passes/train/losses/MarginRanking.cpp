@@ -11,7 +11,7 @@ static Value build(const LossOperands &operands) {
   nn::TensorBuilder &b = operands.b;
   Value difference = b.sub(operands.predictions[0], operands.predictions[1]);
   Value each = b.addScalar(b.mul(b.neg(operands.label), difference), operands.settings.getNumber(kMargin));
-  return reduceTerms(operands, {takePositive(b, each)});
+  return reduceTerms(operands, {clampAtZero(b, each)});
 }
 
 const LossDefinition kMarginRankingLoss = {

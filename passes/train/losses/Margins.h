@@ -3,6 +3,7 @@
 #pragma once
 
 #include "passes/train/Losses.h"
+#include "passes/train/losses/Branches.h"
 
 namespace ortc::train {
 
@@ -12,11 +13,5 @@ inline bool areVectors(llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes) {
 }
 
 inline constexpr const char *kMargin = "margin";
-
-/// What of x is above zero. As in PyTorch, zero itself has no gradient.
-inline mlir::Value takePositive(nn::TensorBuilder &b, mlir::Value x) {
-  mlir::Value zeros = b.zerosLike(x);
-  return b.select(b.compare(mlir::arith::CmpFPredicate::OLE, x, zeros), zeros, x);
-}
 
 } // namespace ortc::train

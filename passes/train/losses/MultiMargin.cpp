@@ -1,13 +1,13 @@
 // The loss multi_margin: torch.nn.MultiMarginLoss.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/train/losses/Branches.h"
 #include "passes/train/losses/ClassIndices.h"
+#include "passes/train/losses/Margins.h"
 
 using namespace mlir;
 
 namespace ortc::train {
 
-static constexpr const char *kPower = "p", *kMargin = "margin";
+static constexpr const char *kPower = "p";
 
 static const char *contradict(const Settings &settings) {
   int64_t power = settings.getInteger(kPower);

@@ -47,7 +47,7 @@ static Value build(const LossOperands &operands) {
   if (operands.settings.isOn(kSwap))
     far = takeSmaller(b, far, measureDistance(operands, positive, negative));
   Value margin = b.constantLike(near, operands.settings.getNumber(kMargin));
-  return reduceTerms(operands, {takePositive(b, b.sub(b.add(margin, near), far))});
+  return reduceTerms(operands, {clampAtZero(b, b.sub(b.add(margin, near), far))});
 }
 
 const LossDefinition kTripletMarginLoss = {
