@@ -22,6 +22,7 @@ static bool parseLoss(const nlohmann::json &from, LossInfo &loss) {
                            {"name", &loss.name},
                            {"value", &loss.value},
                            {"weight", &loss.weight},
+                           {"compares", &loss.compares},
                            {"input", &loss.label}})
     if (from.contains(key) && from[key].is_string())
       *text = from[key];

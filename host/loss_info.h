@@ -20,6 +20,7 @@ struct LossInfo {
   std::string value;           ///< of several losses: the output that is its value
   std::string weight;          ///< the hyper-parameter that multiplies it; empty: none does
   std::string label = "label"; ///< the input that it compares with, if it does
+  std::string compares;        ///< "values" or "decisions", where metrics compare so; else empty
   std::string output;          ///< graph output that feeds the loss
   bool hasClasses = false;     ///< labels are classes, as indices or probabilities: there is an accuracy
   int64_t axis = 1;            ///< of classes in that output, not negative

@@ -64,6 +64,8 @@ static Json describeLoss(const LossSpec &spec, const LossFacts &facts) {
                     : !hasClasses                                   ? "values"
                     : facts.labelIsIndices                          ? "indices"
                                                                     : "probabilities";
+  if (definition.comparands != train::Comparands::None)
+    loss["compares"] = definition.comparands == train::Comparands::Values ? "values" : "decisions";
   return loss;
 }
 

@@ -119,9 +119,9 @@ static Status describeLoss(const std::string &what, const LossInfo &loss, const 
     comparison.axis = loss.axis;
     if (loss.hasIgnored)
       comparison.ignore = loss.ignoreIndex;
-  } else if (loss.kind == "bce_with_logits") {
+  } else if (loss.compares == "decisions") {
     facts.labels = LabelKind::Decisions;
-  } else if (loss.kind == "mse" || loss.kind == "l1" || loss.kind == "smooth_l1" || loss.kind == "huber") {
+  } else if (loss.compares == "values") {
     facts.labels = LabelKind::Values;
   } else {
     return Status::refusal(what + " does not fit the loss '" + loss.kind + "'" + kInstead);

@@ -55,6 +55,13 @@ enum class LabelKind {
   Sequences
 };
 
+/// As what metrics of `ortc run` and `ortc eval` compare predictions with labels, where these are no classes.
+enum class Comparands {
+  None,     ///< not at all
+  Values,   ///< numbers that should be equal
+  Decisions ///< logits, with labels that are 1 or less than one half
+};
+
 /// An operator that most likely must not be in front of the loss.
 struct Misfit {
   const char *opType;
@@ -86,6 +93,7 @@ struct LossDefinition {
                                              mlir::RankedTensorType prediction) = nullptr;
   /// Whether the term of a sample depends on other samples: `ortc eval` cannot take one out then.
   bool comparesSamples = false;
+  Comparands comparands = Comparands::None;
 };
 
 /// All losses, in the order of messages.

@@ -99,6 +99,22 @@ TEST_F(LossesTest, SlicesGiveTheLossOfAllSamplesOfValues) {
   EXPECT_NE(outcome.errors.find("of which only 2 are different"), std::string::npos) << outcome.errors;
 }
 
+/// The same weights, data and decisions, so the same metrics.
+TEST_F(LossesTest, MetricsAreOfLogitsWhateverTheLoss) {
+  std::string data = writeDigits(/*areValues=*/true);
+  auto measure = [&](const std::string &loss) {
+    EXPECT_EQ(compile(digits.model(), loss, "50").status, 0);
+    auto json = nlohmann::json::parse(
+        mustRun({"eval", folder / "a", "--data", data, "--json", "--metric", "auc", "--metric", "accuracy"})
+            .text);
+    return std::pair(json["auc"].get<double>(), json["accuracy"].get<double>());
+  };
+  auto wanted = measure("bce_with_logits");
+  EXPECT_GT(wanted.second, 0);
+  for (const char *loss : {"focal", "dice", "hinge", "soft_margin", "multilabel_soft_margin"})
+    EXPECT_EQ(measure(loss), wanted) << loss;
+}
+
 TEST_F(LossesTest, FactorsThatDoNotFitAreRefused) {
   auto refuse = [&](const std::string &loss) {
     Outcome outcome = compile(digits.model(), loss, "4");

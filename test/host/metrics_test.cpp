@@ -44,6 +44,8 @@ std::vector<Case> readCases() {
       for (std::string text; std::getline(dimensions, text, 'x');)
         one.shape.push_back(std::stoll(text));
       one.loss.hasClasses = one.loss.hasIgnored = one.loss.kind == "cross_entropy";
+      if (!one.loss.hasClasses)
+        one.loss.compares = one.loss.kind == "bce_with_logits" ? "decisions" : "values";
     } else if (key == "ignore") {
       words >> cases.back().loss.ignoreIndex;
     } else if (key == "output") {
@@ -207,6 +209,7 @@ TEST(MetricsTest, RefusesWhatDoesNotFit) {
   classes.hasClasses = true;
   classes.output = values.output = "y";
   values.kind = "mse";
+  values.compares = "values";
   auto refuse = [](const std::string &spec, const LossInfo &loss, const TensorShape &output,
                    const TensorShape &label) {
     MetricSet set;
@@ -241,6 +244,7 @@ TEST(MetricsTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(refuse("mae", values, three, {"", DataType::Float32, {4}}),
             "metric 'mae': the output 'y' has shape [4, 3], and its label [4], which cannot be compared");
   values.kind = "kl_div";
+  values.compares = "";
   EXPECT_EQ(refuse("mae", values, three, three),
             "metric 'mae' does not fit the loss 'kl_div'; output=NAME,label=INPUT say what to compare");
   values.isInGraph = true;
@@ -319,6 +323,7 @@ TEST(MetricsTest, ComparesWhatItIsTold) {
 TEST(MetricsTest, AucBoundsItsMemory) {
   LossInfo loss;
   loss.kind = "bce_with_logits";
+  loss.compares = "decisions";
   MetricSet set;
   ASSERT_TRUE(set.add("auc").isOk());
   Shape huge = {int64_t(1) << 27};

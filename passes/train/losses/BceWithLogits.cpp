@@ -24,6 +24,7 @@ const LossDefinition kBceWithLogitsLoss = {
     .keys = {{kPosWeight, kNoFile, kFile,
               "factors of positive labels, of a shape that broadcasts to the logits'"}},
     .misfits = {{"Sigmoid", "bce_with_logits applies a sigmoid itself", nullptr}},
-    .build = build};
+    .build = build,
+    .comparands = Comparands::Decisions};
 
 } // namespace ortc::train

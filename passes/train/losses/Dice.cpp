@@ -36,6 +36,7 @@ const LossDefinition kDiceLoss = {
     .keys = {{kSmooth, 1e-5, kNotNegative, "added above and below, for channels without labels"}},
     .misfits = {{"Sigmoid", "dice applies a sigmoid itself", nullptr}},
     .build = build,
-    .misshape = misshape};
+    .misshape = misshape,
+    .comparands = Comparands::Decisions};
 
 } // namespace ortc::train

@@ -40,6 +40,7 @@ const LossDefinition kFocalLoss = {
     .keys = {{kAlpha, 0.25, kNumber, "factor of labels 1, 1 - alpha that of labels 0; below 0: neither"},
              {kGamma, 2.0, kNotNegative, "the power; 0: cross entropies as they are"}},
     .misfits = {{"Sigmoid", "focal applies a sigmoid itself", nullptr}},
-    .build = build};
+    .build = build,
+    .comparands = Comparands::Decisions};
 
 } // namespace ortc::train

@@ -50,6 +50,7 @@ const LossDefinition kGaussianNllLoss = {
     .keys = {{kFull, false, kSwitch, "adds the constant log(2 pi) / 2"},
              {kEps, 1e-6, kPositive, "the smallest variance"}},
     .fits = fits,
-    .build = build};
+    .build = build,
+    .comparands = Comparands::Values};
 
 } // namespace ortc::train

@@ -16,7 +16,9 @@ static Value build(const LossOperands &operands) {
   return reduceTerms(operands, {clampAtZero(b, b.addScalar(b.neg(b.mul(y, operands.prediction)), 1))});
 }
 
-const LossDefinition kHingeLoss = {
-    .name = "hinge", .meaning = "max(0, 1 - y x) for labels y of 1 and -1, or 1 and 0", .build = build};
+const LossDefinition kHingeLoss = {.name = "hinge",
+                                   .meaning = "max(0, 1 - y x) for labels y of 1 and -1, or 1 and 0",
+                                   .build = build,
+                                   .comparands = Comparands::Decisions};
 
 } // namespace ortc::train

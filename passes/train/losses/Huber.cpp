@@ -24,6 +24,7 @@ const LossDefinition kHuberLoss = {
     .name = "huber",
     .meaning = "d^2 / 2 for differences d below delta, delta (d - delta / 2) for others",
     .keys = {{kDelta, 1.0, kPositive, "the difference from which on it is linear"}},
-    .build = build};
+    .build = build,
+    .comparands = Comparands::Values};
 
 } // namespace ortc::train

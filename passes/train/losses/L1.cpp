@@ -11,6 +11,7 @@ static Value build(const LossOperands &operands) {
   return reduceTerms(operands, {b.abs(b.sub(operands.prediction, operands.label))});
 }
 
-const LossDefinition kL1Loss = {.name = "l1", .meaning = "absolute differences", .build = build};
+const LossDefinition kL1Loss = {
+    .name = "l1", .meaning = "absolute differences", .build = build, .comparands = Comparands::Values};
 
 } // namespace ortc::train

@@ -12,6 +12,7 @@ static Value build(const LossOperands &operands) {
   return reduceTerms(operands, {b.mul(difference, difference)});
 }
 
-const LossDefinition kMseLoss = {.name = "mse", .meaning = "squared differences", .build = build};
+const LossDefinition kMseLoss = {
+    .name = "mse", .meaning = "squared differences", .build = build, .comparands = Comparands::Values};
 
 } // namespace ortc::train

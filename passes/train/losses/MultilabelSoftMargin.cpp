@@ -25,6 +25,7 @@ const LossDefinition kMultilabelSoftMarginLoss = {
     .keys = {classWeightKey()},
     .misfits = {{"Sigmoid", "multilabel_soft_margin applies a sigmoid itself", nullptr}},
     .build = build,
-    .misshape = misshape};
+    .misshape = misshape,
+    .comparands = Comparands::Decisions};
 
 } // namespace ortc::train

@@ -23,6 +23,7 @@ const LossDefinition kSmoothL1Loss = {
     .name = "smooth_l1",
     .meaning = "d^2 / (2 beta) for differences d below beta, d - beta / 2 for others",
     .keys = {{kBeta, 1.0, kPositive, "the difference from which on it is linear"}},
-    .build = build};
+    .build = build,
+    .comparands = Comparands::Values};
 
 } // namespace ortc::train

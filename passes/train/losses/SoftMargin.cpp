@@ -12,7 +12,9 @@ static Value build(const LossOperands &operands) {
   return reduceTerms(operands, {softplus(b, b.neg(b.mul(operands.label, operands.prediction)))});
 }
 
-const LossDefinition kSoftMarginLoss = {
-    .name = "soft_margin", .meaning = "log(1 + exp(-y x)) for labels y of 1 and -1", .build = build};
+const LossDefinition kSoftMarginLoss = {.name = "soft_margin",
+                                        .meaning = "log(1 + exp(-y x)) for labels y of 1 and -1",
+                                        .build = build,
+                                        .comparands = Comparands::Decisions};
 
 } // namespace ortc::train
