@@ -284,7 +284,7 @@ class OptimTest(unittest.TestCase):
         self.assertEqual(dict(optimizer.report.eager), {"a parameter is in a group twice": 2})
 
     def test_formulas_that_cannot_be_in_place_are_refused(self) -> None:
-        rule = dataclasses.replace(RULES[torch.optim.SGD], name="reversed", formula=lambda _, p, g, *rest: (p.flip(0) + g * rest[1][0],))
+        rule = dataclasses.replace(RULES["SGD"], flag="reversed", formula=lambda _, p, g, *rest: (p.flip(0) + g * rest[1][0],))
         with self.assertRaisesRegex(ortc.CompileError, "elements gives other numbers in place: parameter.new"):
             _update.open_update(rule, (False, False, False), torch.float32, 1)
 

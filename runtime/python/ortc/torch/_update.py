@@ -4,7 +4,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 The formula is compiled once for vectors of 16, 32, ... 262,144 elements: a tensor is so many of these pieces. No model,
 shape or group of parameters is in the artifact, so that it is made once on a machine, in half a second. Why this and
-not an artifact for each model: docs/decisions/0046-optimizers-for-torch.md.
+not an artifact for each model: docs/decisions/0046-optimizers-for-torch.md. A formula that looks at whole tensors is
+compiled for each shape, and its results are copied to where the tensors are.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import hashlib
 import inspect
 import shutil
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -23,10 +24,12 @@ from ortc import _runtime
 from ortc._artifact import Artifact
 from ortc._compile import run_compiler
 from ortc._errors import CompileError
-from ortc.torch import _cache, _key, _symbolics
-from ortc.torch._rules import Rule, Switches
+from ortc.torch import _cache, _key, _symbolics, _threads
+from ortc.torch._rules import rule as rules
+from ortc.torch._rules.rule import Rule, Switches
 
 PIECES = tuple(1 << bits for bits in range(18, 3, -1))
+Shapes = tuple[tuple[int, ...], ...]
 
 
 class _Formula(torch.nn.Module):
@@ -40,23 +43,77 @@ class _Formula(torch.nn.Module):
         return self.rule.formula(self.switches, p, g, rest[: self.states], rest[self.states :])
 
 
-def _export(rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int, path: Path) -> None:
-    states = rule.states(switches)
-    vectors = ["parameter", "gradient", *states]
-    names = [*vectors, *(f"scalar.{i}" for i in range(scalars))]
-    given = [torch.ones(PIECES[-1], dtype=dtype) for _ in vectors] + [torch.ones((), dtype=dtype) for _ in range(scalars)]
-    with warnings.catch_warnings(), torch.autocast("cpu", enabled=False):
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            _Formula(rule, switches, len(states)),
-            tuple(given),
-            str(path),
-            input_names=names,
-            output_names=[f"{name}.new" for name in ("parameter", *states)],
-            dynamic_axes={name: {0: "n"} for name in vectors},
-            opset_version=_symbolics.OPSET,
-            dynamo=False,
+@dataclass(frozen=True)
+class _Request:
+    """What an artifact is made from."""
+
+    rule: Rule
+    switches: Switches
+    dtype: torch.dtype
+    scalars: int
+    shapes: Shapes
+    """Of parameter, gradient and states; none where it takes pieces."""
+    threads: int
+
+    def export(self, path: Path) -> None:
+        parameter = torch.ones(self.shapes[0] if self.shapes else PIECES[-1], dtype=self.dtype)
+        states = self.rule.states(self.switches, parameter)
+        tensors = ["parameter", "gradient", *states]
+        names = [*tensors, *(f"scalar.{i}" for i in range(self.scalars))]
+        shapes = self.shapes or ((PIECES[-1],),) * len(tensors)
+        given = [torch.ones(shape, dtype=self.dtype) for shape in shapes]
+        given += [torch.ones((), dtype=self.dtype) for _ in range(self.scalars)]
+        with warnings.catch_warnings(), torch.autocast("cpu", enabled=False):
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                _Formula(self.rule, self.switches, len(states)),
+                tuple(given),
+                str(path),
+                input_names=names,
+                output_names=[f"{name}.new" for name in ("parameter", *states)],
+                dynamic_axes={} if self.shapes else {name: {0: "n"} for name in tensors},
+                opset_version=_symbolics.OPSET,
+                dynamo=False,
+            )
+
+    def compile(self, folder: Path) -> None:
+        self.export(folder / "model.onnx")
+        bindings = [flag for piece in PIECES for flag in ("--binding", f"n{piece}", "--shape", f"n={piece}")]
+        run_compiler(
+            [
+                *("train", str(folder / "model.onnx"), "--output", str(folder / "artifact"), "--loss", "none"),
+                *([] if self.shapes else bindings),
+                *("--target", "native", "--max-workers", str(self.threads), "--quiet"),
+            ]
         )
+        if not self.shapes:
+            _verify(folder / "artifact")
+        (folder / "model.onnx").unlink()
+        (folder / "meta.json").write_text("{}")
+
+    def digest(self) -> str:
+        sources = [inspect.getsource(each) for each in (inspect.getmodule(self.rule.formula) or self.rule.formula, rules)]
+        versions = (torch.__version__, _key.compiler_identity(), _runtime.host(), sources)
+        kind = (self.rule.flag, self.switches, str(self.dtype), self.scalars, self.shapes or PIECES, self.threads)
+        return hashlib.sha256(repr((versions, kind)).encode()).hexdigest()
+
+    def open(self) -> _runtime.Program:
+        """From the cache, or compiled now. Raises CompileError."""
+        digest = self.digest()
+        folder = _cache.find(digest)
+        if folder is None:
+            try:
+                made = _cache.begin(digest)
+            except OSError as error:
+                raise CompileError(f"there is no place to compile: {error}") from error
+            try:
+                self.compile(made)
+                _cache.commit(made, digest)
+            except Exception:
+                shutil.rmtree(made, ignore_errors=True)
+                raise
+            folder = _cache.find(digest) or made
+        return Artifact(folder / "artifact").program()
 
 
 def _verify(folder: Path) -> None:
@@ -81,41 +138,43 @@ def _verify(folder: Path) -> None:
                 raise CompileError(f"the compiled update of {piece} elements gives other numbers in place: {name}")
 
 
-def _compile(rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int, folder: Path) -> None:
-    _export(rule, switches, dtype, scalars, folder / "model.onnx")
-    bindings = [flag for piece in PIECES for flag in ("--binding", f"n{piece}", "--shape", f"n={piece}")]
-    run_compiler(
-        [
-            *("train", str(folder / "model.onnx"), "--output", str(folder / "artifact"), "--loss", "none", *bindings),
-            *("--target", "native", "--max-workers", "1", "--quiet"),
-        ]
-    )
-    _verify(folder / "artifact")
-    (folder / "model.onnx").unlink()
-    (folder / "meta.json").write_text("{}")
+@functools.cache
+def open_update(rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int) -> _runtime.Update:
+    """The update of a rule that sees pieces. Raises CompileError."""
+    update = _runtime.Update(_Request(rule, switches, dtype, scalars, (), 1).open())
+    if len(update.scalars) != scalars:
+        raise CompileError(f"the rule of {rule.flag} has {scalars} scalars, of which its formula reads {len(update.scalars)}")
+    return update
 
 
-def _digest(rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int) -> str:
-    source = inspect.getsource(inspect.getmodule(rule.formula) or rule.formula)
-    depends: Any = (torch.__version__, _key.compiler_identity(), _runtime.host(), source, rule.name, switches, str(dtype), scalars, PIECES)
-    return hashlib.sha256(repr(depends).encode()).hexdigest()
+class Whole:
+    """The update of tensors of certain shapes."""
+
+    def __init__(self, request: _Request) -> None:
+        self.program = request.open()
+        self.dtype, self.threads, self.generation = request.dtype, request.threads, -1
+        parameter = torch.empty(request.shapes[0], dtype=request.dtype, device="meta")
+        self.names = ["parameter", "gradient", *request.rule.states(request.switches, parameter)]
+
+    def step(self, tensors: tuple[torch.Tensor, ...], scalars: list[float]) -> None:
+        """Parameter, gradient and states; all but the gradient become those of the step."""
+        if self.generation != _threads.generation:  # a child of a fork makes threads of its own
+            self.generation = _threads.generation
+            self.frame = _runtime.Frame(self.program, _threads.pool(self.threads))
+            self.inputs, self.outputs = self.frame.names("inputs"), self.frame.names("outputs")
+        given = {name: each.to(self.dtype).contiguous() for name, each in zip(self.names, tensors, strict=True)}
+        results = {f"{name}.new": torch.empty_like(each) for name, each in given.items()}
+        given |= {f"scalar.{i}": torch.tensor(value, dtype=self.dtype) for i, value in enumerate(scalars)}
+        inputs = tuple([given[name] for name in self.inputs])
+        self.frame.forward(inputs, (), tuple([results[name] for name in self.outputs]), 0)
+        for name, each in zip(self.names, tensors):
+            if name != "gradient":
+                each.copy_(results[f"{name}.new"])
 
 
 @functools.cache
-def open_update(rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int) -> _runtime.Update:
-    """The update of a rule, from the cache or compiled now. Raises CompileError."""
-    digest = _digest(rule, switches, dtype, scalars)
-    folder = _cache.find(digest)
-    if folder is None:
-        try:
-            made = _cache.begin(digest)
-        except OSError as error:
-            raise CompileError(f"there is no place to compile: {error}") from error
-        try:
-            _compile(rule, switches, dtype, scalars, made)
-            _cache.commit(made, digest)
-        except Exception:
-            shutil.rmtree(made, ignore_errors=True)
-            raise
-        folder = _cache.find(digest) or made
-    return _runtime.Update(Artifact(folder / "artifact").program())
+def open_whole(
+    rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int, shapes: Shapes, threads: int
+) -> Whole:
+    """The update of a rule that sees whole tensors. Raises CompileError."""
+    return Whole(_Request(rule, switches, dtype, scalars, shapes, threads))

@@ -1,12 +1,13 @@
-"""PyTorch's optimizers with a compiled step: the classes of torch.optim, with their arguments, groups and state.
+"""Optimizers with a compiled step: the classes of torch.optim and of other packages, with their arguments, groups and state.
 
     optimizer = ortc.torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 A step is one call for all tensors of a group, in the memory of parameters and state, on as many threads as
-torch.set_num_threads says. Results have the same bits for every number of threads. What the compiled step does not take
-(other types, other devices, sparse gradients) is a step of PyTorch's own, as a whole: both go on from the same state.
+torch.set_num_threads says; where an optimizer looks at whole tensors (a norm, a product), it is one call for each. Results
+have the same bits for every number of threads. What the compiled step does not take (other types, other devices, sparse
+gradients) is a step of PyTorch's own, as a whole: both go on from the same state.
 """
 
 from __future__ import annotations
@@ -21,12 +22,32 @@ import torch
 
 from ortc import _runtime
 from ortc._errors import CompileError, ShapeError
+from ortc.torch._recipes import Recipe, ScheduleFree
 from ortc.torch._report import Report
-from ortc.torch._rules import RULES, Rule
+from ortc.torch._rules import RULES
+from ortc.torch._rules.rule import Group, Numbers, Rule
 from ortc.torch._threads import pool
-from ortc.torch._update import open_update
+from ortc.torch._update import Whole, open_update, open_whole
 
-__all__ = ["SGD", "Adam", "AdamW"]
+__all__ = [
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "AdamWScheduleFree",
+    "Adamax",
+    "Lamb",
+    "Lars",
+    "Lion",
+    "Muon",
+    "NAdam",
+    "RAdam",
+    "RMSprop",
+    "SGDScheduleFree",
+]
+
 
 class _Eager(Exception):
     """Why a step is PyTorch's own."""
@@ -35,8 +56,10 @@ class _Eager(Exception):
 class _Work:
     """Parameters of one group and type that have a gradient, and what belongs to them."""
 
-    def __init__(self, group: dict[str, Any], names: tuple[str, ...]) -> None:
+    def __init__(self, rule: Rule, group: Group, names: tuple[str, ...]) -> None:
+        self.rule = rule
         self.group = group
+        self.switches = rule.switches(group)
         self.parameters: list[torch.Tensor] = []
         self.gradients: list[torch.Tensor] = []
         self.owners: list[dict[str, Any]] = []
@@ -46,57 +69,84 @@ class _Work:
         """Whether there are states that the owners do not have."""
 
     def find_states(self) -> None:
-        """Those that there are, and zeros; the owners get them when the step is sure to be compiled."""
+        """Those that there are, and what they are at first; the owners get them when the step is sure to be compiled."""
         self.is_changed = not all(self.owners)
         for name in self.states:
             if any(own and own.get(name) is None for own in self.owners):
                 raise _Eager(f"a parameter has no state {name}: the steps before were of other settings")
             self.states[name] = [
-                own[name] if own else torch.zeros_like(p, memory_format=torch.preserve_format)
+                own[name] if own else self.rule.start(name, p, self.group)
                 for p, own in zip(self.parameters, self.owners)
             ]
 
     def lists(self) -> tuple[list[torch.Tensor], ...]:
         return self.parameters, self.gradients, *self.states.values()
 
+    def scalars(self, numbers: Numbers) -> list[float]:
+        return self.rule.scalars(self.switches, self.group, numbers)
+
+    def check_layouts(self) -> None:
+        for gradient in self.gradients:
+            if gradient.layout is not torch.strided:
+                raise _Eager(f"a gradient is {gradient.layout}")
+
     def fit(self) -> None:
         """Gives gradients and states the strides of their parameters, and states their type."""
         self.is_changed = True
+        self.check_layouts()
         for i, p in enumerate(self.parameters):
-            if self.gradients[i].layout is not torch.strided:
-                raise _Eager(f"a gradient is {self.gradients[i].layout}")
             for tensors in (self.gradients, *self.states.values()):
                 each = tensors[i]
                 if each.shape == p.shape and (each.dtype, each.stride()) != (p.dtype, p.stride()):
                     tensors[i] = torch.empty_like(p).copy_(each)
 
-    def keep_states(self, state: dict[torch.Tensor, Any], counts: bool) -> None:
+    def keep_states(self, state: dict[torch.Tensor, Any]) -> None:
         for i, (p, own) in enumerate(zip(self.parameters, self.owners)):
             if not own:
                 own = self.owners[i] = state[p]
-                if counts:
+                if self.rule.counts:
                     own["step"] = torch.zeros((), dtype=torch.float32)
+                for name, _ in self.rule.factors:
+                    own[name] = torch.ones((), dtype=torch.float32)
             for name, tensors in self.states.items():
                 own[name] = tensors[i]
 
+    def count(self) -> list[Numbers]:
+        """Adds a step to each parameter's, and gives them with the other numbers."""
+        try:
+            ages = _runtime.advance([own["step"] for own in self.owners])
+        except ShapeError:
+            for own in self.owners:
+                own["step"] = own["step"].to("cpu", torch.float32)
+            ages = _runtime.advance([own["step"] for own in self.owners])
+        if not self.rule.factors:
+            return [(age,) for age in ages]
+        for name, factor in self.rule.factors:
+            for own, age in zip(self.owners, ages):
+                own[name] *= factor(self.group, age)
+        return [
+            (age, *(float(own[name]) for name, _ in self.rule.factors)) for own, age in zip(self.owners, ages)
+        ]
 
-def _gather(rule: Rule, group: dict[str, Any], state: dict[torch.Tensor, Any]) -> list[_Work]:
+
+def _gather(rule: Rule, group: Group, state: dict[torch.Tensor, Any]) -> list[_Work]:
     """What a step of a group has to do. Changes nothing: the step may still be PyTorch's."""
     for name in ("capturable", "differentiable"):
         if group.get(name):
             raise _Eager(f"a group is {name}")
     if len(set(map(id, group["params"]))) != len(group["params"]):
         raise _Eager("a parameter is in a group twice")
-    found: dict[torch.dtype, _Work] = {}
+    found: dict[Any, _Work] = {}
     for p in group["params"]:
         g = p.grad
         if g is None:
             continue
-        work = found.get(p.dtype)
+        key = (p.dtype, p.dim() > 1) if rule.is_whole else p.dtype
+        work = found.get(key)
         if work is None:
             if p.dtype not in (torch.float32, torch.float64) or p.is_neg():
                 raise _Eager(f"a parameter is {p.dtype}")
-            work = found[p.dtype] = _Work(group, rule.states(rule.switches(group)))
+            work = found[key] = _Work(rule, group, rule.states(rule.switches(group), p))
         work.parameters.append(p)
         work.gradients.append(g.resolve_neg() if g.is_neg() else g)
         work.owners.append(state.get(p) or {})
@@ -105,13 +155,62 @@ def _gather(rule: Rule, group: dict[str, Any], state: dict[torch.Tensor, Any]) -
     return list(found.values())
 
 
+class _Pieces:
+    """The step of a rule that sees pieces: one call for all tensors."""
+
+    def __init__(self, work: _Work, scalars: int) -> None:
+        self.update = open_update(work.rule, work.switches, work.parameters[0].dtype, scalars)
+        try:
+            self.batch = self.update.prepare(work.lists())
+            return
+        except ShapeError:
+            work.fit()
+        try:
+            self.batch = self.update.prepare(work.lists())
+        except ShapeError as error:
+            raise _Eager(str(error)) from None
+
+    def run(self, work: _Work, numbers: list[Numbers]) -> None:
+        threads = pool(torch.get_num_threads())
+        for each in sorted(set(numbers)):
+            chosen = [other == each for other in numbers]
+            batch = self.batch
+            if not all(chosen):  # parameters that had no gradient in some steps
+                batch = self.update.prepare(tuple(list(compress(tensors, chosen)) for tensors in work.lists()))
+            self.update.step(threads, batch, work.scalars(each))
+
+
+class _Wholes:
+    """The step of a rule that sees whole tensors: one call for each."""
+
+    def __init__(self, work: _Work, scalars: int) -> None:
+        work.check_layouts()
+        dtype, self.updates = work.parameters[0].dtype, list[Whole]()
+        for tensors in zip(*work.lists()):
+            if tensors[0].device.type != "cpu" or not tensors[0].numel():
+                raise _Eager(f"a parameter is of {tensors[0].device}" if tensors[0].numel() else "a parameter is empty")
+            shapes = tuple(tuple(each.shape) for each in tensors)
+            self.updates.append(open_whole(work.rule, work.switches, dtype, scalars, shapes, torch.get_num_threads()))
+
+    def run(self, work: _Work, numbers: list[Numbers]) -> None:
+        scalars = {each: work.scalars(each) for each in set(numbers)}
+        for update, each, tensors in zip(self.updates, numbers, zip(*work.lists())):
+            update.step(tensors, scalars[each])
+
+
 class _Compiled:
-    """What the classes below put before those of PyTorch."""
+    """What the classes below put before those that they compile."""
 
     rule: Rule
     __dict__: dict[str, Any]
     state: dict[torch.Tensor, Any]
-    param_groups: list[dict[str, Any]]
+    param_groups: list[Group]
+
+    def __init_subclass__(cls) -> None:
+        if cls.__name__ in RULES and cls.__module__ == __name__:
+            base = cls.__mro__[2]
+            cls.rule = RULES[cls.__name__]
+            cls.__signature__ = cls.rule.arguments or inspect.signature(base)  # type: ignore[attr-defined]
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         for name in ("capturable", "differentiable"):
@@ -137,81 +236,102 @@ class _Compiled:
         try:
             if self.report.failures:
                 raise _Eager("it could not be compiled")
-            found = [work for group in self.param_groups for work in _gather(self.rule, group, self.state)]
-            updates = [(work, *self._prepare(work)) for work in found]
+            groups = [dict(group) for group in self.param_groups]
+            more = self.rule.begin(groups)
+            found = [work for group in groups for work in _gather(self.rule, group | more, self.state)]
+            updates = [(work, self._open(work)) for work in found]
         except _Eager as why:
             self.report.eager[str(why)] += 1
             inspect.unwrap(super().step)(self)  # type: ignore[misc]  # hooks of a step have run already
             return loss
-        for each in updates:
-            self._update(*each)
+        for group, after in zip(self.param_groups, groups):
+            group.update(after)
+        for work, update in updates:
+            numbers: list[Numbers] = [(2.0 if own else 1.0,) for own in work.owners]
+            if work.is_changed and (work.rule.counts or work.states):
+                work.keep_states(self.state)
+            if work.rule.counts:
+                numbers = work.count()
+            update.run(work, numbers)
+            torch.autograd.graph.increment_version(work.parameters)
         self.report.compiled += 1
         return loss
 
-    def _open(self, work: _Work) -> _runtime.Update:
-        switches = self.rule.switches(work.group)
-        scalars = len(self.rule.scalars(switches, work.group, 1))
+    def _open(self, work: _Work) -> _Pieces | _Wholes:
+        scalars = len(work.scalars((1.0, *(0.5 for _ in work.rule.factors))))
         try:
-            return open_update(self.rule, switches, work.parameters[0].dtype, scalars)
+            return _Wholes(work, scalars) if work.rule.is_whole else _Pieces(work, scalars)
+        except _Eager:
+            raise
         except Exception as error:
             text = str(error) if isinstance(error, CompileError) else f"{type(error).__name__}: {error}"
             self.report.failures.append(text)
             warnings.warn(f"ortc.torch.optim: {type(self).__name__} goes on without compiling: {text}", stacklevel=5)
             raise _Eager("it could not be compiled") from None
 
-    def _prepare(self, work: _Work) -> tuple[_runtime.Update, _runtime.Update.Batch]:
-        update = self._open(work)
-        try:
-            return update, update.prepare(work.lists())
-        except ShapeError:
-            work.fit()
-        try:
-            return update, update.prepare(work.lists())
-        except ShapeError as error:
-            raise _Eager(str(error)) from None
 
-    def _update(self, work: _Work, update: _runtime.Update, batch: _runtime.Update.Batch) -> None:
-        rule, group = self.rule, work.group
-        switches = rule.switches(group)
-        ages = [2.0 if own else 1.0 for own in work.owners]
-        if work.is_changed and (rule.counts or work.states):
-            work.keep_states(self.state, rule.counts)
-        if rule.counts:
-            ages = self._count(work.owners)
-        threads = pool(torch.get_num_threads())
-        for age in sorted(set(ages)):
-            chosen = [each == age for each in ages]
-            if not all(chosen):  # parameters that had no gradient in some steps
-                batch = update.prepare(tuple(list(compress(each, chosen)) for each in work.lists()))
-            update.step(threads, batch, rule.scalars(switches, group, age))
-        torch.autograd.graph.increment_version(work.parameters)
-
-    def _count(self, owners: list[dict[str, Any]]) -> list[float]:
-        """Adds a step to each parameter's, and gives them."""
-        try:
-            return _runtime.advance([own["step"] for own in owners])
-        except ShapeError:
-            for own in owners:
-                own["step"] = own["step"].to("cpu", torch.float32)
-            return _runtime.advance([own["step"] for own in owners])
+# The table: a class has the arguments, groups and state of the one behind _Compiled, and the rule of its name in RULES.
 
 
 class SGD(_Compiled, torch.optim.SGD):
     """torch.optim.SGD with a compiled step."""
 
-    rule = RULES[torch.optim.SGD]
-    __signature__ = inspect.signature(torch.optim.SGD)
-
 
 class Adam(_Compiled, torch.optim.Adam):
     """torch.optim.Adam with a compiled step."""
-
-    rule = RULES[torch.optim.Adam]
-    __signature__ = inspect.signature(torch.optim.Adam)
 
 
 class AdamW(_Compiled, torch.optim.AdamW):
     """torch.optim.AdamW with a compiled step."""
 
-    rule = RULES[torch.optim.AdamW]
-    __signature__ = inspect.signature(torch.optim.AdamW)
+
+class RMSprop(_Compiled, torch.optim.RMSprop):
+    """torch.optim.RMSprop with a compiled step."""
+
+
+class Adagrad(_Compiled, torch.optim.Adagrad):
+    """torch.optim.Adagrad with a compiled step."""
+
+
+class Adadelta(_Compiled, torch.optim.Adadelta):
+    """torch.optim.Adadelta with a compiled step."""
+
+
+class Adamax(_Compiled, torch.optim.Adamax):
+    """torch.optim.Adamax with a compiled step."""
+
+
+class NAdam(_Compiled, torch.optim.NAdam):
+    """torch.optim.NAdam with a compiled step."""
+
+
+class RAdam(_Compiled, torch.optim.RAdam):
+    """torch.optim.RAdam with a compiled step."""
+
+
+class Adafactor(_Compiled, torch.optim.Adafactor):
+    """torch.optim.Adafactor with a compiled step."""
+
+
+class Muon(_Compiled, torch.optim.Muon):
+    """torch.optim.Muon with a compiled step, whose products are in the type of the parameter and not in bfloat16."""
+
+
+class Lion(_Compiled, Recipe):
+    """Lion as lion-pytorch has it, with a compiled step."""
+
+
+class Lamb(_Compiled, Recipe):
+    """Lamb as timm has it, with a compiled step."""
+
+
+class Lars(_Compiled, Recipe):
+    """Lars as timm has it, with a compiled step."""
+
+
+class SGDScheduleFree(_Compiled, ScheduleFree):
+    """SGDScheduleFree of the package schedulefree, with a compiled step."""
+
+
+class AdamWScheduleFree(_Compiled, ScheduleFree):
+    """AdamWScheduleFree of the package schedulefree, with a compiled step."""
