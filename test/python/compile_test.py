@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import pathlib
+import re
 import stat
 import tempfile
 import unittest
@@ -14,6 +15,7 @@ import xml.etree.ElementTree
 
 import ortc
 from ortc import _compile
+from ortc._flags import Flags
 from support import DIGITS, SOURCE, WORK, compile_digits, make_batch, run_tool
 
 OPTIONS = {"shapes": {"batch": 64}, "target": "x86-64-v3", "max_workers": 1}
@@ -32,6 +34,21 @@ class CompileTest(unittest.TestCase):
                                        "group": ["a:lr_scale=2", "b:weight_decay=0"], "tune_cache": pathlib.Path("t.json")})
         self.assertEqual(found, ["--max-workers", "2", "--gradients", "--group", "a:lr_scale=2", "--group", "b:weight_decay=0",
                                  "--tune-cache", "t.json"])
+
+    def test_keywords_with_names_and_patterns(self):
+        found = _compile.format_flags({"loss": {"a": "mse@x:weight=2", "b": "l1@y"}, "ema": 0.99, "swa": {"start": 5},
+                                       "group": {".*bias": {"weight_decay": 0, "lr": 1e-4}, "x": "lr_scale=2"}, "freeze": ("a", "b"),
+                                       "schedule": {"lr": "cosine:total=5"}, "train": {"w": ""}})
+        self.assertEqual(found, ["--loss", "a=mse@x:weight=2", "--loss", "b=l1@y", "--ema", "decay=0.99", "--swa", "start=5",
+                                 "--group", ".*bias:weight_decay=0,lr=0.0001", "--group", "x:lr_scale=2", "--freeze", "a", "--freeze", "b",
+                                 "--schedule", "lr=cosine:total=5", "--train", "w"])
+        self.assertEqual(_compile.format_flags({"ema": {"decay": 0.9, "warmup": True}}), ["--ema", "decay=0.9,warmup=1"])
+
+    def test_every_flag_is_a_keyword(self):
+        """With its type, for editors and mypy."""
+        help = run_tool("train", "--help")
+        flags = set(re.findall(r"^ +(?:-o,)?--([a-z][a-z-]+)", help, re.M)) - {"shape", "binding", "output", "quiet", "help"}
+        self.assertEqual({name.replace("_", "-") for name in Flags.__annotations__}, flags - {"h"})
 
     def test_artifacts_are_those_of_the_tool(self):
         folder = WORK / "tool"

@@ -8,6 +8,7 @@ import unittest
 import numpy as np
 import ortc
 from ortc import callbacks
+from ortc._losses import read_losses
 from ortc._metrics import accuracy
 from support import SOURCE, TEST, TRAIN, WORK, compile_digits, compile_model, make_batch, read_checkpoint, read_steps, run_tool
 
@@ -45,7 +46,11 @@ class SameNumbersTest(unittest.TestCase):
         self.compare(compile_digits(), flags, lr=lambda step: 0.01 * (1 - step * (1 / 66)))
 
     def test_schedules(self):
-        for spec in ("linear:total=66", "cosine:warmup=7,min=0.001", "constant:warmup=70"):
+        for spec in ("linear:total=66", "cosine:warmup=7,min=0.001", "constant:warmup=70", "step:step_size=7,gamma=0.7,warmup=3",
+                     "multistep:milestones=9/30", "exponential:gamma=0.97", "polynomial:power=2.5,min=0.001,warmup=2",
+                     "cosine_restarts:period=9,mult=2,warmup=4,min=0.002", "cosine_restarts:period=9", "one_cycle",
+                     "one_cycle:pct_start=0.1,anneal=linear,total=60", "inverse_sqrt:warmup=5", "inverse_sqrt:timescale=30",
+                     "wsd:decay=20,anneal=sqrt,warmup=4,min=0.001"):
             self.compare(compile_digits(), ["--lr", "0.01", "--lr-schedule", spec], lr=0.01, lr_schedule=spec)
 
     def test_schedules_go_on(self):
@@ -63,9 +68,13 @@ class SameNumbersTest(unittest.TestCase):
         trainer.load(part)
         with self.assertRaisesRegex(ortc.ArgumentError, "ends at step 40, and this fit begins at step 40"):
             trainer.fit()
-        for text, spec in {"there are constant, linear, cosine": "step", "'gamma' is none of": "linear:gamma=1",
-                           "a constant rate has no total": "constant:total=3", "more than the steps of warmup": "linear:warmup=3,total=3",
-                           "invalid literal": "linear:total=x"}.items():
+        for text, spec in {"there are constant, linear, step, .* and wsd": "square", "it has no option 'gamma'": "linear:gamma=1",
+                           "it has no option 'total'.*; it takes warmup": "constant:total=3",
+                           "must be more than the 3 steps of warmup": "linear:warmup=3,total=3", "invalid literal": "linear:total=x",
+                           "it needs step_size": "step", "must be rising": "multistep:milestones=3/3",
+                           "anneal is 'sine' but must be one of linear, cosine and sqrt": "wsd:decay=3,anneal=sine",
+                           "gamma must be a number from 1e-12 to 1": "exponential:gamma=2",
+                           "at most the 4 steps behind": "wsd:decay=5,warmup=2,total=6"}.items():
             with self.assertRaisesRegex(ortc.ArgumentError, text):
                 ortc.Trainer(folder, TRAIN, lr_schedule=spec)
         with self.assertRaisesRegex(ortc.ArgumentError, "needs a total"):
@@ -223,13 +232,13 @@ class CallbacksTest(unittest.TestCase):
         """Ties go to the lower class, ignored labels do not count, predictions with a NaN are wrong."""
         logits = np.array([[1, 2, 0], [3, 3, 0], [3, 3, 0], [0, np.nan, 9], [0, 0, 1], [5, 0, 0]], np.float32)
         label = np.array([1, 0, 1, 2, -100, 2])
-        measure = accuracy({"axis": 1, "output": "y", "ignore_index": -100})
+        measure = accuracy(read_losses({"loss": {"kind": "cross_entropy", "axis": 1, "output": "y", "ignore_index": -100}})[0])
         self.assertEqual(measure({"y": logits}, {"label": label}), (2, 5))
         self.assertEqual(measure({"y": logits}, {"label": label[:2]}), (2, 2))
         wide = logits.T.reshape(1, 3, 2, 3)  # classes on axis 1, and a place for each of 2 x 3
         self.assertEqual(measure({"y": wide}, {"label": label.reshape(1, 2, 3)}), (2, 5))
         chances = np.eye(3, dtype=np.float32)[[1, 0, 1, 2, 2, 2]]
-        self.assertEqual(accuracy({"axis": 1, "output": "y"})({"y": logits}, {"label": chances}), (3, 6))
+        self.assertEqual(accuracy(read_losses({"loss": {"kind": "cross_entropy", "axis": 1, "output": "y"}})[0])({"y": logits}, {"label": chances}), (3, 6))
 
     def test_a_loss_that_is_not_finite_is_no_improvement(self):
         stopping = callbacks.EarlyStopping(patience=2)

@@ -16,11 +16,12 @@ import weakref
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from ortc import sources
 from ortc._artifact import Artifact
 from ortc._errors import ArgumentError, CompileError, CompileWarning
+from ortc._flags import Flags, format_flags
 
 Shape = int | Iterable[int]
 
@@ -72,22 +73,6 @@ def _format_shapes(shapes: Mapping[str, Shape]) -> list[str]:
     return flags
 
 
-def format_flags(options: Mapping[str, Any]) -> list[str]:
-    """Flags of `ortc train`: max_workers=2 is `--max-workers 2`, True is the flag alone, a list is the flag for each of
-    its items."""
-    flags = []
-    for name, value in options.items():
-        flag = "--" + name.replace("_", "-")
-        if value is None or value is False:
-            continue
-        if value is True:
-            flags.append(flag)
-            continue
-        for item in value if isinstance(value, (list, tuple)) else [value]:
-            flags += [flag, os.fspath(item) if isinstance(item, os.PathLike) else str(item)]
-    return flags
-
-
 def _report(messages: str) -> list[str]:
     """Warns of what the compiler warns of, and gives its notes."""
     notes = []
@@ -106,7 +91,7 @@ def compile(
     shapes: Mapping[str, Shape] | None = None,
     bindings: Mapping[str, Mapping[str, Shape]] | None = None,
     output: str | os.PathLike[str] | None = None,
-    **options: Any,
+    **options: Unpack[Flags],
 ) -> Artifact:
     """Compiles a model for training.
 
@@ -115,10 +100,12 @@ def compile(
     `inputs`: examples of what such a model takes, in order or by name.
     `shapes`: a number for each symbolic dimension, or the whole shape of an input. `bindings`: several of those, by name.
     `output`: the folder of the artifact; without one it is in a temporary folder that goes with the artifact.
-    `options`: every flag of `ortc train` (docs/command-line.md), with underscores.
+    `options`: every flag of `ortc train` (docs/command-line.md), with underscores. Flags with names or patterns take dicts,
+    too: loss={"boxes": "smooth_l1@boxes:weight=0.25"}, group={".*bias": {"weight_decay": 0}}, ema={"decay": 0.999}.
     """
     is_path = isinstance(model, (str, os.PathLike))
     is_file = is_path or isinstance(model, bytes) or hasattr(model, "SerializeToString")
+    given: dict[str, Any] = dict(options)
     kept = tempfile.mkdtemp(prefix="ortc-") if output is None or not is_path else ""
     try:
         if is_file and inputs is not None:
@@ -127,13 +114,13 @@ def compile(
             source = os.fspath(model) if is_path else _write_model(model, kept)
         else:
             exported = sources.export(model, inputs, [shapes or {}, *(bindings or {}).values()], kept)
-            source, options = exported.path, exported.flags | options
+            source, given = exported.path, exported.flags | given
             shapes = exported.shapes if shapes is None and bindings is None else shapes
         folder = os.fspath(output) if output is not None else os.path.join(kept, "artifact")
         flags = _format_shapes(shapes or {})
         for name, each in (bindings or {}).items():
             flags += ["--binding", name, *_format_shapes(each)]
-        flags += format_flags(options)
+        flags += format_flags(given)
         _, messages = run_compiler(["train", source, "--output", folder, "--quiet", *flags])
         artifact = Artifact(folder)
     except BaseException:

@@ -31,6 +31,8 @@ class Input:
     shape: tuple[int, ...]
     is_batch: bool | None
     """Whether the leading dimension is the batch, by the model; None where it does not say."""
+    is_label: bool = False
+    """A loss reads it, and not the graph."""
 
 
 def convert(name: str, values: NDArray[Any], dtype: str) -> NDArray[Any]:
@@ -79,8 +81,9 @@ class Arrays:
     def _find(self, source: Mapping[str, Any], each: Input) -> str:
         if each.name in source:
             return each.name
-        others = [name for name in source if name != "label"]
-        if each.name != "label" and len(others) == 1 and sum(other.name != "label" for other in self.inputs) == 1:
+        known = {other.name for other in self.inputs if other.is_label} | {"label"}
+        others = [name for name in source if name not in known]
+        if not each.is_label and len(others) == 1 and sum(not other.is_label for other in self.inputs) == 1:
             return others[0]
         raise NotFoundError(f"the data have no array '{each.name}'; they have {', '.join(source) or 'none'}")
 
@@ -109,19 +112,30 @@ class Arrays:
         return batch
 
 
+def flatten(source: Mapping[str, Any]) -> Batch:
+    """{"label": {"boxes": x}} is {"label.boxes": x}: the inputs of several losses."""
+    flat: Batch = {}
+    for name, values in source.items():
+        if isinstance(values, Mapping):
+            flat |= {f"{name}.{key}": each for key, each in values.items()}
+        else:
+            flat[name] = values
+    return flat
+
+
 def open_data(data: Data, inputs: list[Input], is_training: bool) -> Arrays | Callable[[int], Iterator[Batch]]:
     """Arrays, or a function that gives the batches of an epoch."""
     if isinstance(data, (str, os.PathLike)):
         with np.load(data) as file:
             return Arrays({name: file[name] for name in file.files}, inputs, is_training)
     if isinstance(data, Mapping):
-        return Arrays(data, inputs, is_training)
+        return Arrays(flatten(data), inputs, is_training)
     names = [each.name for each in inputs]
 
     def begin(epoch: int) -> Iterator[Batch]:
         batches = data(epoch) if callable(data) else data
         for batch in batches:
-            yield dict(batch) if isinstance(batch, Mapping) else dict(zip(names, batch, strict=True))
+            yield flatten(batch) if isinstance(batch, Mapping) else dict(zip(names, batch, strict=True))
 
     return begin
 

@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 from ortc._artifact import Artifact
+from ortc._averages import averaged
 from ortc._data import Arrays, Batch, Data, Input, open_data, order_of
 from ortc._errors import ArgumentError, FormatError, NotFoundError
+from ortc._evaluation import Evaluation
+from ortc._losses import read_losses
 from ortc._metrics import Metric, find_metrics
 from ortc._schedule import Schedule, parse_schedule
 from ortc._session import Loaded, Session
@@ -43,9 +44,11 @@ class Trainer:
         lr_schedule: str | None = None,
         threads: int = 0,
         device: str = "cpu",
+        eval_weights: str | None = None,
     ) -> None:
         """`seed`: of the shuffling; None is 0, or the checkpoint's. `lr`: a rate, or a function of the number of steps done
-        before; None is the artifact's, or the checkpoint's. `lr_schedule`: as --lr-schedule of `ortc run`."""
+        before; None is the artifact's, or the checkpoint's. `lr_schedule`: as --lr-schedule of `ortc run`. `eval_weights`: "ema" or
+        "swa", evaluations take these averages in place of the parameters."""
         if callable(lr) and lr_schedule is not None:
             raise ArgumentError("lr is a function and lr_schedule is given, too; give one of them")
         if isinstance(artifact, Session):
@@ -53,11 +56,13 @@ class Trainer:
         else:
             self.session = Session(artifact, threads=threads, device=device)
         manifest = self.session.artifact.manifest
-        self._loss = manifest.get("loss", {})
+        self._losses = read_losses(manifest)
+        self._numbers = self._list_numbers()
         self._train = open_data(train, self._list_inputs("train"), is_training=True)
         self._eval = open_data(eval, self._list_inputs("eval"), is_training=False) if eval is not None else None
-        self.metrics = find_metrics(tuple(metrics), self._loss)
+        self.metrics = find_metrics(tuple(metrics), self._losses)
         self.callbacks = list(callbacks)
+        self.eval_weights = eval_weights
         self.shuffle = shuffle
         self.seed = seed or 0
         self._has_seed = seed is not None
@@ -70,6 +75,13 @@ class Trainer:
         self._slice = 0  # of the epoch, of the next step
         self.history: list[Event] = []
         """What callbacks were told, in order."""
+        described = manifest.get("optimizer", {}).get("schedule", {})
+        self._own_schedule = parse_schedule(described["lr"]) if "lr" in described else None  # of the artifact
+        if self._own_schedule and (lr_schedule is not None or callable(lr)):
+            raise ArgumentError(
+                f"the artifact computes its rate by itself, by schedule='lr={self._own_schedule}'; leave lr_schedule and a "
+                "function for lr out, or compile it without a schedule"
+            )
         self._accumulate = int(manifest.get("optimizer", {}).get("accumulate", 1))
         self._has_rate = "lr" in self.session.artifact.names("scalar")
         self._base = self.session.get_scalar("lr") if self._has_rate else 0.0  # of the schedule
@@ -86,7 +98,19 @@ class Trainer:
         for binding in session.artifact.manifest.get("bindings", []):
             if binding["name"] == session.binding:
                 said = {each["name"]: each.get("batch") for each in binding["inputs"]}
-        return [Input(name, dtype, shape, said.get(name)) for name, dtype, shape in roles[step][0]]
+        of_losses = {name for loss in self._losses for name in (loss.label, *loss.inputs)}
+        return [Input(name, dtype, shape, said.get(name), name in of_losses) for name, dtype, shape in roles[step][0]]
+
+    def _list_numbers(self) -> dict[tuple[str, str], list[str]]:
+        """By binding and step: what it gives beside the loss, each of several losses and --step-outputs."""
+        manifest = self.session.artifact.manifest
+        wanted = [*manifest.get("optimizer", {}).get("step_outputs", []), *(loss.value for loss in self._losses)]
+        found = {}
+        for binding, steps in self.session.program.steps().items():
+            for step, (_, outputs) in steps.items():
+                given = {name for name, _, _ in outputs}
+                found[binding, step] = [name for name in wanted if name in given]
+        return found
 
     # ---- Training.
 
@@ -138,6 +162,16 @@ class Trainer:
             self.session.set_scalar("lr", rate)
             self._rate = rate
 
+    def _count_updates(self) -> int:
+        """Those that the schedule of the artifact counts."""
+        states = self.session.artifact.names("state")
+        return int(self.session["optimizer.step" if "optimizer.step" in states else "step"])
+
+    def _rate_of(self, updates: int) -> float:
+        """Of a step after so many updates."""
+        rate = self.session.get_scalar("lr")
+        return self._own_schedule.rate(rate, updates, 0) if self._own_schedule else rate
+
     def stop(self) -> None:
         """Ends a fit after the step in progress; for callbacks."""
         self._is_stopped = True
@@ -181,18 +215,19 @@ class Trainer:
 
     def _train_batch(self, batch: Batch) -> float:
         self._set_rate()
+        updates_before = self._count_updates() if self._own_schedule else 0
         started = time.perf_counter()
-        if (self.step + 1) % self._accumulate:
-            loss = self.session.accumulate_step(**batch)
-        else:
-            loss = self.session.train_step(**batch)
+        updates = (self.step + 1) % self._accumulate == 0
+        loss = self.session.train_step(**batch) if updates else self.session.accumulate_step(**batch)
         milliseconds = (time.perf_counter() - started) * 1e3
         self.step += 1
         self._slice += 1
         event: Event = {"step": self.step, "epoch": self.epoch, "loss": loss}
         if self._has_rate:
-            event["lr"] = self.session.get_scalar("lr")
+            event["lr"] = self._rate_of(updates_before)
         event["ms"] = milliseconds
+        for name in self._numbers.get((self.session.binding, "train" if updates else "accumulate"), ()):
+            event[name] = float(self.session.read(name))
         self._tell("on_step", event)
         return loss
 
@@ -208,11 +243,14 @@ class Trainer:
         if self._eval is None:
             return
         found = self._evaluate(self._eval)
-        event: Event = {"event": "eval", "step": self.step, "epoch": self.epoch, "eval_loss": found.pop("loss"), **found}
+        losses = {loss.key("loss") for loss in self._losses} | {"loss"}
+        numbers = {f"eval_{name}" if name in losses else name: value for name, value in found.items()}
+        event: Event = {"event": "eval", "step": self.step, "epoch": self.epoch, **numbers}
         self._tell("on_eval", event)
 
     def evaluate(self, data: Data | None = None) -> dict[str, float]:
-        """The mean loss and the metrics, on the data of `eval` or others, as `ortc eval` gives them."""
+        """The mean loss, each of several losses as `loss.NAME`, and the metrics, on the data of `eval` or others, as
+        `ortc eval` gives them."""
         if data is None and self._eval is None:
             raise ArgumentError("there are no data to evaluate on")
         opened = self._eval if data is None else open_data(data, self._list_inputs("eval"), is_training=False)
@@ -220,57 +258,13 @@ class Trainer:
         return self._evaluate(opened)
 
     def _evaluate(self, data: Arrays | Callable[[int], Iterator[Batch]]) -> dict[str, float]:
-        total, weight = 0.0, 0.0
-        sums = {name: (0.0, 0.0) for name in self.metrics}
         batches: Iterator[tuple[Batch, int | None]]
         if isinstance(data, Arrays):
             batches = ((data.cut(i), data.count_real(i) if data.is_batch else None) for i in range(data.slices))
         else:
             batches = ((batch, len(next(iter(batch.values())))) for batch in data(self.epoch))
-        for batch, real in batches:
-            loss, rows, inputs, outputs = self._evaluate_batch(batch, real)
-            if rows > 0:
-                total, weight = total + loss * rows, weight + rows
-            for name, metric in self.metrics.items():
-                value, count = metric(outputs, inputs)
-                sums[name] = (sums[name][0] + value, sums[name][1] + count)
-        result = {"loss": total / weight if weight else float("nan")}
-        result |= {name: value / count if count else float("nan") for name, (value, count) in sums.items()}
-        return result
-
-    def _evaluate_batch(self, batch: Batch, real: int | None) -> tuple[float, float, Batch, Batch]:
-        """Loss and weight of a batch, of which the first `real` rows count (None: its rows are no samples), with inputs
-        and outputs of those."""
-        session, inputs = self.session, batch
-        label = batch.get("label")
-        ignored = self._loss.get("ignore_index") if label is not None and np.asarray(label).dtype.kind in "iu" else None
-        size = len(next(iter(batch.values()))) if batch else 1
-        is_short = real is not None and real < size
-        if is_short and ignored is not None:
-            kept = np.array(label)
-            kept[real:] = ignored
-            batch = {**batch, "label": kept}
-        loss = session.eval_step(**batch)
-        outputs = dict(session.outputs) if self.metrics else {}
-        rows = float(real) if real is not None else 1.0
-        if ignored is not None:
-            rows = float((np.asarray(batch["label"]) != ignored).sum())
-        elif is_short and real is not None:
-            loss = self._take_out_repeats(batch, size, real, loss)
-        if is_short:
-            inputs = {name: values[:real] for name, values in inputs.items()}
-            outputs = {name: values[:real] if len(values) == size else values for name, values in outputs.items()}
-        return loss, rows, inputs, outputs
-
-    def _take_out_repeats(self, batch: Batch, size: int, real: int, mean: float) -> float:
-        """From the mean over `size` rows that repeat the first `real` ones to the mean over these: all are there equally
-        often, and the first size % real once more, whose mean a step of their own gives."""
-        rest, times = size % real, size // real
-        if rest == 0:
-            return mean
-        repeated = {name: np.resize(values[:rest], values.shape) for name, values in batch.items()}
-        more = self._take_out_repeats(repeated, size, rest, self.session.eval_step(**repeated))
-        return (mean * size - more * rest) / (times * real)
+        with averaged(self.session, self.eval_weights):
+            return Evaluation(self.session, self._losses, self.metrics).run(batches)
 
     def predict(self, *inputs: Any, **named: Any) -> dict[str, Any]:
         return self.session.predict(*inputs, **named)

@@ -13,7 +13,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from ortc._artifact import Artifact
-from ortc._compile import format_flags
+from ortc._flags import format_flags
 from ortc._errors import CompileError, ShapeError
 from ortc._session import Session
 from ortc.torch import _cache

@@ -391,7 +391,7 @@ def compile_(
     The first calls run as before; meanwhile a child process compiles. `wait=True` waits for it. `fallback="error"` raises
     where a call cannot be compiled. `threads`: as PyTorch has them. `flags`: of `ortc train`, with underscores.
     """
-    from ortc._compile import format_flags
+    from ortc._flags import format_flags
 
     if fallback not in ("eager", "error"):
         raise ValueError(f"fallback is {fallback!r}, but must be 'eager' or 'error'")

@@ -1,0 +1,145 @@
+"""Several losses, weights of samples, averages and schedules of an artifact: the numbers of `ortc run` and `ortc eval`.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+import json
+import unittest
+
+import numpy as np
+import ortc
+from ortc import callbacks
+from support import DIGITS, TEST, TRAIN, WORK, compile_digits, read_checkpoint, read_steps, run_tool
+
+TWO = {"digit": "cross_entropy:sample_weight=1@output:weight=2", "hidden": "mse@relu:weight=0.5"}
+
+
+def make_data(path, samples):
+    """The digits with a weight for each, and what a hidden layer shall be."""
+    with np.load(path) as file:
+        pixels, label = file["pixels"][:samples].astype(np.float32), file["label"][:samples].astype(np.int64)
+    label[3] = -100
+    rows = np.arange(len(label))
+    return {
+        "pixels": pixels,
+        "label.digit": label,
+        "sample_weight.digit": (rows % 3 + 1).astype(np.float32),
+        "label.hidden": (rows[:, None] % 5 == np.arange(64) % 5).astype(np.float32),
+    }
+
+
+def compile_two(**options):
+    return ortc.compile(DIGITS, shapes={"batch": 64}, optimizer="adamw:lr=3e-3", target="native", **({"loss": TWO} | options))
+
+
+class SeveralLossesTest(unittest.TestCase):
+    def compare(self, artifact, train, evaluation, tool_flags=(), **options):
+        """Two epochs of the tool and of a Trainer."""
+        folder = artifact.path.parent
+        np.savez(WORK / "train.npz", **train)
+        np.savez(WORK / "eval.npz", **evaluation)
+        run_tool("run", folder, "--data", WORK / "train.npz", "--eval-data", WORK / "eval.npz", "--epochs", 2, "--quiet",
+                 "--metrics", WORK / "tool.jsonl", "--save", WORK / "tool.safetensors", *tool_flags)
+        trainer = ortc.Trainer(artifact, train, evaluation, metrics=["accuracy"], callbacks=[callbacks.JSONL(WORK / "python.jsonl")],
+                               **options)
+        trainer.fit(epochs=2)
+        trainer.save(WORK / "python.safetensors")
+        wanted, got = read_steps(WORK / "tool.jsonl"), read_steps(WORK / "python.jsonl")
+        for each in wanted:
+            each.pop("weights", None)
+        self.assertEqual(got, wanted)
+        self.assertEqual(read_checkpoint(WORK / "python.safetensors")[2], read_checkpoint(WORK / "tool.safetensors")[2])
+        return trainer, wanted
+
+    def test_two_losses(self):
+        """Ignored labels, weights of samples and a short last batch among them, with numbers of each loss."""
+        trainer, events = self.compare(compile_two(step_outputs="grad_norm,param_norm"), make_data(TRAIN, 700), make_data(TEST, 150))
+        self.assertEqual(set(events[0]), {"step", "epoch", "loss", "lr", "loss.digit", "loss.hidden", "grad_norm", "param_norm"})
+        self.assertEqual(set(events[-1]), {"event", "step", "epoch", "eval_loss", "eval_loss.digit", "eval_loss.hidden", "accuracy.digit"})
+        found = trainer.evaluate()
+        self.assertEqual(found["loss"], 2 * found["loss.digit"] + 0.5 * found["loss.hidden"])
+        trainer.session["loss.digit.weight"] = 1.0
+        self.assertEqual(trainer.evaluate()["loss"], found["loss.digit"] + 0.5 * found["loss.hidden"])
+
+    def test_sums_and_weights_of_classes(self):
+        np.save(WORK / "classes.npy", np.linspace(0.5, 2, 10, dtype=np.float32))
+        losses = [f"digit=cross_entropy:class_weight={WORK / 'classes.npy'},sample_weight=1@output", "hidden=l1:reduction=sum@relu:weight=1e-3"]
+        self.compare(compile_two(loss=losses), make_data(TRAIN, 200), make_data(TEST, 150))
+
+    def test_one_loss_with_weights(self):
+        def rename(data):
+            return {"pixels": data["pixels"], "label": data["label.digit"], "sample_weight": data["sample_weight.digit"]}
+
+        artifact = compile_two(loss="cross_entropy:sample_weight=1")
+        trainer, events = self.compare(artifact, rename(make_data(TRAIN, 200)), rename(make_data(TEST, 150)))
+        self.assertIn("accuracy", events[-1])
+        only = {"images": rename(make_data(TRAIN, 200))["pixels"], **rename(make_data(TRAIN, 200))}
+        del only["pixels"]  # the only input takes the only array that no loss reads
+        self.assertEqual(ortc.Trainer(artifact, only).fit(steps=1)[0]["loss"], trainer.history[0]["loss"])
+
+    def test_accumulated(self):
+        self.compare(compile_two(accumulate=3), make_data(TRAIN, 700), make_data(TEST, 64))
+        arrays = {"pixels": make_data(TRAIN, 700)["pixels"], "label": make_data(TRAIN, 700)["label.digit"]}
+        self.compare(compile_two(loss="cross_entropy", accumulate="3:by=tokens"), arrays, arrays)
+
+    def test_schedules_of_the_artifact(self):
+        with np.load(TRAIN) as file:
+            arrays = {name: file[name][:700] for name in file.files}
+        for spec in ("cosine:total=20,warmup=3", "wsd:decay=5,total=20"):
+            artifact = compile_two(loss="cross_entropy", schedule={"lr": spec}, accumulate=2)
+            self.compare(artifact, arrays, arrays)
+        with self.assertRaisesRegex(ortc.ArgumentError, "the artifact computes its rate by itself, by schedule='lr=wsd:"):
+            ortc.Trainer(artifact, TRAIN, lr_schedule="linear")
+
+    def test_averages(self):
+        artifact = compile_two(ema={"decay": 0.9, "warmup": True}, swa="start=5")
+        train, evaluation = make_data(TRAIN, 700), make_data(TEST, 150)
+        for kind in ("ema", "swa"):
+            trainer, _ = self.compare(artifact, train, evaluation, ["--eval-weights", kind], eval_weights=kind)
+            found = trainer.evaluate()
+            kept = trainer.session.to_bytes()
+            trainer.eval_weights = None
+            self.assertNotEqual(trainer.evaluate()["loss"], found["loss"])
+            self.assertEqual(trainer.session.to_bytes(), kept)
+        with self.assertRaisesRegex(ortc.StateError, "nothing was averaged yet"):
+            ortc.Trainer(artifact, train, evaluation, eval_weights="ema").evaluate()
+        with self.assertRaisesRegex(ortc.NotFoundError, "compile it with ema="):
+            ortc.Trainer(compile_digits(), TRAIN, TEST, eval_weights="ema").evaluate()
+        with self.assertRaisesRegex(ortc.ArgumentError, "there are ema and swa"):
+            ortc.Trainer(artifact, train, evaluation, eval_weights="mean").evaluate()
+
+    def test_batches_and_sessions(self):
+        """Names with dots are keywords of a dict, and dicts of them have a place of their own."""
+        artifact, data = compile_two(), make_data(TRAIN, 128)
+        wanted = [event["loss"] for event in ortc.Trainer(artifact, data, shuffle=False).fit() if "event" not in event]
+        session = ortc.Session(artifact)
+        flat = [{name: values[at : at + 64] for name, values in data.items()} for at in (0, 64)]
+        self.assertEqual([session.train_step(**batch) for batch in flat], wanted)
+        parts = session.outputs["loss.digit"], session.outputs["loss.hidden"]
+        self.assertAlmostEqual(2 * float(parts[0]) + 0.5 * float(parts[1]), wanted[1], 5)
+        nested = [
+            {
+                "pixels": batch["pixels"],
+                "label": {"digit": batch["label.digit"], "hidden": batch["label.hidden"]},
+                "sample_weight": {"digit": batch["sample_weight.digit"]},
+            }
+            for batch in flat
+        ]
+        for batches in (nested, [tuple(batch.values()) for batch in flat], flat):
+            events = ortc.Trainer(artifact, batches).fit()
+            self.assertEqual([event["loss"] for event in events if "event" not in event], wanted)
+        with self.assertRaisesRegex(ortc.NotFoundError, "have no array 'label.hidden'"):
+            ortc.Trainer(artifact, {name: values for name, values in data.items() if name != "label.hidden"})
+
+    def test_metrics_of_a_loss(self):
+        artifact, data = compile_two(loss={"a": "cross_entropy@output", "b": "cross_entropy@linear"}), make_data(TEST, 64)
+        arrays = {"pixels": data["pixels"], "label": {"a": data["label.digit"], "b": data["label.digit"]}}
+        both = ortc.Trainer(artifact, arrays, arrays, metrics=["accuracy"]).evaluate()
+        one = ortc.Trainer(artifact, arrays, arrays, metrics=["accuracy.b"]).evaluate()
+        self.assertEqual(set(both) - set(one), {"accuracy.a"})
+        self.assertEqual(both["accuracy.b"], one["accuracy.b"])
+        with self.assertRaisesRegex(ortc.ArgumentError, "there is no metric 'f1'; there is accuracy.a, accuracy.b"):
+            ortc.Trainer(artifact, arrays, arrays, metrics=["f1"])
+
+
+if __name__ == "__main__":
+    unittest.main()
