@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from ortc._flags import format_flags
 from ortc._errors import CompileError, ShapeError
 from ortc._session import Session
 from ortc.torch import _cache
+from ortc.torch._describe import Described
 from ortc.torch._export import Job, make_request
 from ortc.torch._layout import Layout, keep, place_of
 from ortc.torch._step import autocast_dtype
@@ -34,35 +35,6 @@ class _WithLoss(torch.nn.Module):
     def forward(self, inputs: Any, labels: Any) -> torch.Tensor:
         result = self.model(*inputs) if isinstance(inputs, tuple) else self.model(inputs)
         return self.loss(result, *labels) if isinstance(labels, tuple) else self.loss(result, labels)
-
-
-def describe_optimizer(optimizer: str | torch.optim.Optimizer, lr: float | None = None) -> str:
-    """The flag for an optimizer of PyTorch's, with its learning rate or another. Raises CompileError for what the flag
-    cannot say."""
-    if isinstance(optimizer, str):
-        return optimizer
-    if len(optimizer.param_groups) != 1:
-        raise CompileError("the optimizer has several groups of parameters; give the flag, and group=[...]")
-    given = optimizer.param_groups[0]
-    for key in ("amsgrad", "maximize", "dampening", "differentiable"):
-        if given.get(key):
-            raise CompileError(f"{key} of {type(optimizer).__name__} is not compiled")
-    keys = {"lr": float(given["lr"]) if lr is None else lr, "weight_decay": float(given["weight_decay"])}
-    if isinstance(optimizer, torch.optim.SGD):
-        name = "sgd"
-        keys.update(momentum=float(given["momentum"]), nesterov=int(given["nesterov"]))
-    elif isinstance(optimizer, (torch.optim.AdamW, torch.optim.Adam)):
-        decoupled = isinstance(optimizer, torch.optim.AdamW) or given.get("decoupled_weight_decay")
-        name = "adamw" if decoupled else "adam"
-        keys.update(beta1=given["betas"][0], beta2=given["betas"][1], epsilon=given["eps"])
-    else:
-        raise CompileError(f"{type(optimizer).__name__} is not compiled; SGD, Adam and AdamW are")
-    return name + ":" + ",".join(f"{key}={value!r}" for key, value in keys.items())
-
-
-def _settings(optimizer: torch.optim.Optimizer) -> list[Any]:
-    """What an artifact takes from an optimizer."""
-    return [value for group in optimizer.param_groups for key, value in group.items() if key not in ("params", "lr")]
 
 
 def _flatten(inputs: Any, labels: Any) -> tuple[list[torch.Tensor], Any]:
@@ -90,25 +62,30 @@ class Trainer:
         self,
         model: torch.nn.Module,
         loss: Callable[..., torch.Tensor],
-        optimizer: str | torch.optim.Optimizer,
+        optimizer: str | torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
         *,
         threads: int | None = None,
         **flags: Any,
     ) -> None:
-        """`loss` takes what the model gives, then the labels. `optimizer`: SGD, Adam or AdamW of PyTorch, whose learning
-        rate is taken before every step (schedulers may change it), or what `ortc train --optimizer` takes; then `lr` is
-        the session's. `flags`: of `ortc train`, with underscores."""
+        """`loss` takes what the model gives, then the labels. `optimizer`: of PyTorch, of `ortc.torch.optim` or of the packages
+        that this names, or several for parts of the parameters. Each group becomes one of the step; rates and other
+        hyper-parameters are taken before every step, so that schedulers may change them. Or what `ortc train --optimizer`
+        takes; then they are the session's. `flags`: of `ortc train`, with underscores."""
         self.model = model
         self.optimizer = optimizer
         self.threads = threads or default_threads()
-        self.flags = ["--optimizer", describe_optimizer(optimizer), *format_flags(flags)]
-        if isinstance(optimizer, torch.optim.Optimizer):
-            held = {id(each) for group in optimizer.param_groups for each in group["params"]}
-            if held != {id(each) for each in model.parameters() if each.requires_grad}:
-                raise CompileError("the optimizer has other parameters than those that the module trains")
-            if optimizer.state:
-                raise CompileError("the optimizer has taken steps already, and its state would be lost")
-        self._settings = [] if isinstance(optimizer, str) else _settings(optimizer)
+        self._described: Described | None = None
+        if isinstance(optimizer, str):
+            self.flags = ["--optimizer", optimizer, *format_flags(flags)]
+        else:
+            several = [optimizer] if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer)
+            names = {id(p): f"m.model.{name}" for name, p in model.named_parameters() if p.requires_grad}
+            self._described = Described(several, names)
+            if self._described.limit is not None:
+                flags.setdefault("clip_norm", self._described.limit)
+            if self._described.others and flags.get("group"):
+                raise CompileError("the optimizer has groups, and group=... is given, too; give one of them")
+            self.flags = [*self._described.flags, *format_flags(flags)]
         self._whole = _WithLoss(model, loss)
         self._places: dict[str, tuple[torch.Tensor, int]] = {}
         """In the memory of the session, with the address."""
@@ -121,6 +98,7 @@ class Trainer:
         self._known: list[Any] = []
         self._names: list[tuple[str, int]] = []
         self._current: Session | None = None
+        self._followed: Session | None = None
         self._layout: Layout | None = None
 
     def step(self, inputs: Any, labels: Any) -> float:
@@ -135,10 +113,9 @@ class Trainer:
             self._take(layout, leaves, call, ((inputs, labels), {}))
         session = self.session
         self._follow(layout)
-        if isinstance(self.optimizer, torch.optim.Optimizer):
-            if _settings(self.optimizer) != self._settings:
-                raise CompileError("settings of the optimizer other than lr have changed since the trainer was made")
-            session.lr = float(self.optimizer.param_groups[0]["lr"])
+        if self._described is not None:
+            self._described.follow(session, session is not self._followed)
+            self._followed = session
         loss = session.train_step(**{name: _plain(leaves[i]) for name, i in self._names})
         layout.count_batches()
         return loss

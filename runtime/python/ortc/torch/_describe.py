@@ -1,0 +1,177 @@
+"""Optimizers of PyTorch as flags of `ortc train`, for the fused step.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from ortc._errors import CompileError
+from ortc._session import Session
+from ortc.torch._rules import RULES
+from ortc.torch._rules.rule import Group
+
+_HOMES = ("torch.optim", "ortc.torch.optim", "lion_pytorch", "timm.optim", "schedulefree")
+_RENAMED = {"betas": ("beta1", "beta2"), "eps": ("epsilon",), "ns_coefficients": ("ns_a", "ns_b", "ns_c")}
+_PAIR_OF_EPSILONS = ("epsilon1", "epsilon2")
+_NEEDED = {
+    "bias_correction": True,
+    "grad_averaging": True,
+    "caution": False,
+    "decoupled_decay": False,
+    "corrected_weight_decay": False,
+    "differentiable": False,
+    "capturable": False,
+}
+"""Keys without a flag: what they must be."""
+_IGNORED = ("params", "foreach", "fused", "max_grad_norm", "use_triton")
+"""Keys that choose code, or that are flags of their own."""
+_MOST = 3000
+"""Characters of a regular expression; the compiler takes 4096."""
+
+
+def _find_rule(optimizer: torch.optim.Optimizer) -> str:
+    for kind in type(optimizer).__mro__:
+        if kind.__name__ in RULES and kind.__module__.startswith(_HOMES):
+            return kind.__name__
+    raise CompileError(f"{type(optimizer).__name__} is not compiled; {', '.join(RULES)} are, and what optimizer=SPEC takes")
+
+
+def _list_keys(name: str) -> list[str]:
+    """Those of a group that the flag has, too."""
+    taken = RULES[name].arguments or inspect.signature(getattr(torch.optim, name))
+    keys = [key for key in taken.parameters if key not in _IGNORED and key not in _NEEDED]
+    return [key for key in keys if not (name == "Adam" and key == "decoupled_weight_decay")]
+
+
+class _Group:
+    """A group of parameters: its settings as those of the flag."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, group: Group) -> None:
+        self.name = _find_rule(optimizer)
+        for key, value in _NEEDED.items():
+            if group.get(key, value) != value:
+                raise CompileError(f"{key}={group[key]!r} of {type(optimizer).__name__} is not compiled")
+        self.group = group
+        self.keys = _list_keys(self.name)
+        self.flag = RULES[self.name].flag
+        if self.flag == "adam" and (group.get("decoupled_weight_decay") or self.name == "AdamW"):
+            self.flag = "adamw"
+        self.compiled = self.settings()
+        self.own: list[str] = []
+        """Settings that its flag gives."""
+        self.prefix = ""
+        """Of its hyper-parameters."""
+
+    def values(self) -> list[Any]:
+        return [self.group[key] for key in self.keys]
+
+    def settings(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key in self.keys:
+            value = self.group[key]
+            names = _RENAMED.get(key, (key,))
+            if key == "eps" and isinstance(value, (tuple, list)):
+                names = _PAIR_OF_EPSILONS
+            values = value if isinstance(value, (tuple, list)) else (value,)
+            for name, each in zip(names, values, strict=True):
+                if isinstance(each, torch.Tensor):
+                    each = each.item()
+                if each is not None:
+                    found[name] = int(each) if isinstance(each, bool) else each
+        return found
+
+
+def _format(settings: Mapping[str, Any]) -> str:
+    return ",".join(f"{key}={value if isinstance(value, str) else repr(value)}" for key, value in settings.items())
+
+
+def _cut(names: list[str]) -> list[str]:
+    """Regular expressions of names."""
+    found: list[str] = []
+    for name in names:
+        escaped = re.sub(r"([.^$*+?()\[\]{}|\\/-])", r"\\\1", name)
+        if found and len(found[-1]) + len(escaped) < _MOST:
+            found[-1] += f"|{escaped}"
+        else:
+            found.append(escaped)
+    return found
+
+
+class Described:
+    """Optimizers whose groups are those of an artifact."""
+
+    def __init__(self, optimizers: Sequence[torch.optim.Optimizer], names: Mapping[int, str]) -> None:
+        """`names`: of trained parameters in the artifact, by id. Raises CompileError for what flags cannot say."""
+        self.optimizers = optimizers
+        groups = [(each, group) for each in optimizers for group in each.param_groups]
+        held = [id(p) for _, group in groups for p in group["params"]]
+        if set(held) != set(names):
+            raise CompileError("the optimizer has other parameters than those that the module trains")
+        if len(held) != len(set(held)):
+            raise CompileError("a parameter is in two groups")
+        if any(_has_stepped(each) for each in optimizers):
+            raise CompileError("the optimizer has taken steps already, and its state would be lost")
+        # What `--optimizer` says is that of the largest group, so that the others' names are few.
+        groups.sort(key=lambda each: -len(each[1]["params"]))
+        self.base = _Group(*groups[0])
+        settings = self.base.settings()
+        self.flags = ["--optimizer", f"{self.base.flag}:{_format(settings)}"]
+        self.base.own = list(settings)
+        self.others: list[_Group] = []
+        for optimizer, group in groups[1:]:
+            for pattern in _cut([names[id(p)] for p in group["params"]]):
+                self._add_group(_Group(optimizer, group), pattern, settings)
+        self.limit = self._find_limit()
+        self._known = self._values()
+
+    def _add_group(self, group: _Group, pattern: str, base: dict[str, Any]) -> None:
+        settings = group.settings()
+        if group.flag == self.base.flag:
+            settings = {key: value for key, value in settings.items() if key == "lr" or base.get(key) != value}
+            head = ""
+        else:
+            head = f"optimizer={group.flag},"
+        group.own, group.prefix = list(settings), f"group{len(self.others)}."
+        self.flags += ["--group", f"({pattern}):{head}{_format(settings)}"]
+        self.others.append(group)
+
+    def _find_limit(self) -> float | None:
+        """Of the norm of all gradients, where an optimizer limits it."""
+        given = [group.group.get("max_grad_norm") for group in (self.base, *self.others)]
+        limits = {float(limit) for limit in given if limit is not None}
+        if len(limits) > 1 or (limits and len(self.optimizers) > 1):
+            raise CompileError("max_grad_norm of one optimizer among several: give None, and clip_norm=X, which is of all gradients")
+        return limits.pop() if limits else None
+
+    def _values(self) -> list[Any]:
+        return [value for group in (self.base, *self.others) for value in group.values()]
+
+    def follow(self, session: Session, is_new: bool) -> None:
+        """Gives a session what has changed since the last step, such as rates, and a new one everything. Raises CompileError
+        for what is no hyper-parameter."""
+        values = self._values()
+        if values == self._known and not is_new:
+            return
+        scalars, base = session.artifact.names("scalar"), self.base.settings()
+        for group in (self.base, *self.others):
+            for key, value in group.settings().items():
+                if key not in group.own and base.get(key) == value:
+                    continue  # it is the base's
+                if group.prefix + key in scalars:
+                    session.set_scalar(group.prefix + key, value)
+                elif group.compiled.get(key) != value:
+                    raise CompileError(
+                        f"{key} of the optimizer has changed since the trainer was made, and is compiled into the step"
+                    )
+        self._known = values
+
+
+def _has_stepped(optimizer: torch.optim.Optimizer) -> bool:
+    return any(float(own.get("step", 1)) != 0 for own in optimizer.state.values() if own)
