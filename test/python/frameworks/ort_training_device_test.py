@@ -133,6 +133,49 @@ class DeviceTest(unittest.TestCase):
         largest = max(float(np.abs(wanted).max()), 1e-3)
         self.assertLess(float(np.abs(np.asarray(wanted) - np.asarray(got)).max()) / largest, TWENTY_STEPS, what)
 
+    def test_several_losses_and_another_optimizer(self) -> None:
+        """Those of ortc.compile, compiled ahead and when first called; each loss by itself is an output."""
+        loss = {"digit": "cross_entropy:sample_weight=1@output", "hidden": "mse@relu:weight=0.1"}
+        weights, hidden = np.linspace(0.5, 1.5, BATCH, dtype=np.float32), np.ones((BATCH, 64), np.float32)
+        wanted = ortc.Session(
+            ortc.compile(DIGITS, shapes={"batch": BATCH}, loss=loss, optimizer="lion:lr=3e-3", gradients=True, target="native")
+        )
+        pixels, label = self.batch(0)
+        batch = {"pixels": pixels, "label.digit": label, "sample_weight.digit": weights, "label.hidden": hidden}
+        expected = []
+        for _ in range(4):
+            expected.append(wanted.gradients_step(**batch))
+            wanted.update_step()
+        for shapes in ({"batch": BATCH}, None):
+            self.generate(shapes=shapes, loss=loss, optimizer="lion:lr=3e-3", additional_output_names=["loss.digit"])
+            state, module, optimizer = self.load()
+            self.assertEqual(optimizer.get_learning_rate(), 3e-3)
+            if shapes is None:
+                with self.assertRaisesRegex(ortc.StateError, "is known when it is compiled"):
+                    module.input_names()
+            found = []
+            for _ in range(4):
+                total, digit = module(*batch.values())
+                found.append(float(total))
+                self.assertLess(float(digit), float(total))
+                optimizer.step()
+                module.lazy_reset_grad()
+            self.assertEqual(found, expected)
+            self.assertEqual(module.input_names(), list(batch))
+            self.assertTrue(np.array_equal(state.parameters["2.bias"].data, wanted.parameters["2.bias"]))
+        with self.assertRaisesRegex(ortc.ArgumentError, "must have its rate, such as 'lion:lr=1e-3'"):
+            self.generate(optimizer="lion")
+
+    def test_the_adamw_of_pytorch(self) -> None:
+        """Given as a flag, its epsilon is that of PyTorch, and not that of transformers."""
+        self.generate(shapes={"batch": BATCH}, optimizer="adamw:lr=0.001,epsilon=1e-2,weight_decay=0")
+        state, module, optimizer = self.load()
+        before = state.parameters["2.bias"].data.astype(np.float64)
+        module(*self.batch(0))
+        g = module._gradient("2.bias").astype(np.float64)
+        optimizer.step()
+        self.assert_near(before - 0.001 * g / (np.abs(g) + 1e-2), state.parameters["2.bias"].data)
+
     def test_twenty_steps(self) -> None:
         """Compiled ahead and when first called: losses, gradients, a schedule, and the weights at the end."""
         for shapes in ({"batch": BATCH}, None):
@@ -432,7 +475,7 @@ class DeviceTest(unittest.TestCase):
             with self.assertRaisesRegex(ortc.ArgumentError, message):
                 self.generate(**options)
         for name in ("TrainingBlock", "ForwardBlock", "loss", "optim"):
-            with self.assertRaisesRegex(ortc.ArgumentError, f"onnxblock.{name} .*output:NAME"):
+            with self.assertRaisesRegex(ortc.ArgumentError, f"onnxblock.{name} .*generate_artifacts takes loss="):
                 getattr(onnxblock, name)
         self.generate(shapes={"batch": BATCH})
         _, module, _ = self.load()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from enum import Enum
@@ -47,8 +48,10 @@ _LOSSES = {
     LossType.BCEWithLogitsLoss: "bce_with_logits",
     LossType.L1Loss: "l1",
 }
+ADAMW = "adamw:lr=0.001,beta1=0.9,beta2=0.999,epsilon=1e-6,weight_decay=0"
+"""The AdamW of transformers; its epsilon is Module's to set."""
 _OPTIMIZERS = {
-    OptimType.AdamW: "adamw:lr=0.001,beta1=0.9,beta2=0.999,epsilon=1e-6,weight_decay=0",
+    OptimType.AdamW: ADAMW,
     OptimType.SGD: "sgd:lr=0.001",
 }
 
@@ -57,8 +60,8 @@ def generate_artifacts(
     model: onnx.ModelProto | str | os.PathLike[str],
     requires_grad: list[str] | None = None,
     frozen_params: list[str] | None = None,
-    loss: LossType | None = None,
-    optimizer: OptimType | None = None,
+    loss: LossType | str | Mapping[str, str] | None = None,
+    optimizer: OptimType | str | None = None,
     artifact_directory: str | os.PathLike[str] | None = None,
     prefix: str = "",
     ort_format: bool = False,
@@ -70,7 +73,8 @@ def generate_artifacts(
     shapes: Mapping[str, Shape] | None = None,
     **flags: Any,
 ) -> None:
-    """`shapes` as for ortc.compile, `flags` as for `ortc train`: with all shapes known the artifact is compiled now, and devices need
+    """`loss` and `optimizer` also take what ortc.compile does: {"boxes": "smooth_l1@boxes", "classes": "cross_entropy@logits"}, and
+    "lion:lr=1e-4", whose rate must be there. `shapes` as for ortc.compile, `flags` as for `ortc train`: with all shapes known the artifact is compiled now, and devices need
     neither the compiler nor the package onnx."""
     import onnx
 
@@ -80,10 +84,12 @@ def generate_artifacts(
         refuse("generate_artifacts(custom_op_library=...)", "operators of libraries have no gradients; `ortc ops` lists what there is")
     if nominal_checkpoint:
         refuse("generate_artifacts(nominal_checkpoint=True)", "give no_weights=True: the artifact has no weights, and the checkpoint all")
-    if loss is not None and not isinstance(loss, LossType):
+    if loss is not None and not isinstance(loss, (LossType, str, Mapping)):
         refuse(f"the loss {type(loss).__qualname__}", INSTEAD)
-    if optimizer is not None and not isinstance(optimizer, OptimType):
+    if optimizer is not None and not isinstance(optimizer, (OptimType, str)):
         refuse(f"the optimizer {type(optimizer).__qualname__}", INSTEAD)
+    if isinstance(optimizer, str) and find_rate(optimizer) is None:
+        raise ArgumentError(f"optimizer='{optimizer}' must have its rate, such as '{optimizer.partition(':')[0]}:lr=1e-3'")
     for name in ("loss", "loss_input", "optimizer", "train", "gradients", "output"):
         if name in flags:
             raise ArgumentError(f"'{name}' is no flag for generate_artifacts: its own arguments say it")
@@ -95,10 +101,11 @@ def generate_artifacts(
     graph = onnx.ModelProto()
     graph.CopyFrom(proto)
     outputs = [each.name for each in graph.graph.output]
+    of_losses = {f"loss.{name}" for name in loss} if isinstance(loss, Mapping) else set()
     for name in additional_output_names or ():
-        if name not in outputs:
+        if name not in outputs and name not in of_losses:
             graph.graph.output.append(onnx.ValueInfoProto(name=name))
-    update = _OPTIMIZERS[optimizer] if optimizer else "sgd"
+    update = optimizer if isinstance(optimizer, str) else _OPTIMIZERS[optimizer] if optimizer else "sgd"
     flags = {**_loss_flags(loss, loss_input_names, outputs), "optimizer": update, "gradients": True, **flags}
     if any(node.op_type == "BatchNormalization" for node in graph.graph.node):
         flags.setdefault("batch_norm", "train")
@@ -133,12 +140,20 @@ def _check_names(trained: list[str], frozen: list[str], weights: Mapping[str, An
         raise ArgumentError("requires_grad is empty: nothing would be trained")
 
 
-def _loss_flags(loss: LossType | None, inputs: list[str] | None, outputs: list[str]) -> dict[str, Any]:
-    if inputs and len(inputs) > 1:
-        refuse(f"loss_input_names of {len(inputs)}", f"name the one output that is compared with the label; {INSTEAD}")
+def find_rate(flag: str) -> float | None:
+    """The learning rate that a flag of an optimizer gives."""
+    found = re.search(r"[:,]lr=([^,]+)", flag)
+    return float(found[1]) if found else None
+
+
+def _loss_flags(loss: LossType | str | Mapping[str, str] | None, inputs: list[str] | None, outputs: list[str]) -> dict[str, Any]:
+    if inputs and (len(inputs) > 1 or isinstance(loss, Mapping)):
+        refuse(f"loss_input_names of {len(inputs)}", "name the output that is compared with the label as loss='LOSS@OUTPUT'")
     if loss is None:
         return {"loss": f"output:{inputs[0] if inputs else outputs[0]}"}
-    return {"loss": _LOSSES[loss]} | ({"loss_input": inputs[0]} if inputs else {})
+    if isinstance(loss, Mapping):
+        return {"loss": dict(loss)}
+    return {"loss": _LOSSES[loss] if isinstance(loss, LossType) else loss} | ({"loss_input": inputs[0]} if inputs else {})
 
 
 def _describe_optimizer(flag: str) -> onnx.ModelProto:

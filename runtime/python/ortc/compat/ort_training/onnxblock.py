@@ -10,8 +10,9 @@ from typing import Any
 from ortc.compat.ort_training._notes import refuse
 
 INSTEAD = (
-    "compute the loss in the model, as one of its outputs, and give generate_artifacts loss=None, loss_input_names=[NAME] "
-    "(`ortc train --loss output:NAME`); other optimizers are those of `ortc train --optimizer` with ortc.Session"
+    "generate_artifacts takes loss='huber', loss={'boxes': 'smooth_l1@boxes', 'classes': 'cross_entropy@logits'} and "
+    "optimizer='lion:lr=1e-4', as `ortc train` has them; or compute the loss in the model, as one of its outputs, and give "
+    "loss=None, loss_input_names=[NAME]"
 )
 
 

@@ -23,7 +23,7 @@ from ortc._session import Session
 from ortc.compat.ort_training import _safetensors
 from ortc.compat.ort_training._notes import note
 from ortc.compat.ort_training.api.checkpoint_state import CheckpointState
-from ortc.compat.ort_training.artifacts import FLAGS, graph_inputs
+from ortc.compat.ort_training.artifacts import ADAMW, FLAGS, graph_inputs
 
 _Shapes = tuple[tuple[int, ...], ...]
 
@@ -151,14 +151,28 @@ class Module:
     # ---- Names and export.
 
     def input_names(self) -> list[str]:
+        names = self._find_inputs()
+        if names is None:
+            loss = self._flags["loss"]
+            raise StateError(
+                f"what the loss {loss} takes is known when it is compiled: give generate_artifacts shapes=..., or call the module first"
+            )
+        return names
+
+    def _find_inputs(self) -> list[str] | None:
+        """Those of a step, where they are known."""
         if self._sessions:
             session = self._current or self._sessions[0][0]
             names = [name for name, _, _ in session.program.steps()[session.binding]["gradients"][0]]
+            kind = session.artifact.manifest["loss"]["kind"]
         else:
-            names = [each.name for each in graph_inputs(self._graph)]
-            if not self._flags["loss"].startswith("output:"):
+            names, kind = [each.name for each in graph_inputs(self._graph)], self._flags["loss"]
+            if not isinstance(kind, str) or any(word in kind for word in ("=", "@", "ctc", "triplet", "distillation")):
+                return None
+            if kind.startswith("output:"):
+                kind = "output"
+            else:
                 names.append("label")
-        kind = self._sessions[0][0].artifact.manifest["loss"]["kind"] if self._sessions else self._flags["loss"]
         label = "labels" if kind == "cross_entropy" else "target"
         return [label if name == "label" and kind != "output" else name for name in names]
 
@@ -215,8 +229,9 @@ class Module:
             if shapes in fits:
                 return session
         names = [each.name for each in graph_inputs(self._graph)]
-        if len(inputs) != len(self.input_names()):
-            raise ArgumentError(f"a step takes {', '.join(self.input_names())}, but was given {len(inputs)} arrays")
+        wanted = self._find_inputs()
+        if wanted is not None and len(inputs) != len(wanted):
+            raise ArgumentError(f"a step takes {', '.join(wanted)}, but was given {len(inputs)} arrays")
         flags = {"target": "native"} | self._flags
         flags.pop("bindings", None)
         return self._add(compile(self._path, shapes=dict(zip(names, shapes, strict=False)), **flags))
@@ -239,7 +254,7 @@ class Module:
             raise StateError("there are no gradients: call the module in training mode first")
         session["lr"] = rate
         chosen = session.artifact.manifest["optimizer"]
-        if chosen["kind"] == "adamw":
+        if self._optimizer_flag == ADAMW:
             # AdamW of transformers, which ONNX Runtime has: epsilon is added before the correction of the bias.
             session["epsilon"] = chosen["epsilon"] / math.sqrt(1 - chosen["beta2"] ** (session["step"] + 1))
         session.update_step()

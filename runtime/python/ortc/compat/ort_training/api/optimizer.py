@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ortc._errors import ArgumentError
+from ortc.compat.ort_training.artifacts import find_rate
 
 if TYPE_CHECKING:
     from ortc.compat.ort_training.api.module import Module
@@ -21,7 +22,7 @@ class Optimizer:
         if flag.encode() not in Path(optimizer_uri).read_bytes():
             raise ArgumentError(f"{os.fspath(optimizer_uri)}: the training model was generated with another optimizer, {flag}")
         self._module = module
-        self._rate = float(module._state_value("lr", 0.001))
+        self._rate = float(module._state_value("lr", find_rate(flag) or 0.001))
 
     def step(self) -> None:
         """Changes the parameters by the gradients since the last lazy_reset_grad."""
