@@ -149,7 +149,11 @@ Status Trainer::run() {
                               : "") +
                 (options.save.empty() ? "" : "; saved to " + options.save));
   if (options.save.empty() && stepsDone)
-    reporter.note("the trained weights are gone with this run; --save FILE.safetensors keeps them");
+    reporter.note(options.saveBest.empty() || follower.getBestStep() < 0
+                      ? "the trained weights are gone with this run; --save FILE.safetensors keeps them"
+                      : "weights of the last step are gone with this run, those of step " +
+                            std::to_string(follower.getBestStep()) + " are in " + options.saveBest +
+                            "; --save FILE.safetensors keeps the last ones, too");
   if (options.profile && stepsDone == 0)
     reporter.note("--profile has nothing to show: no step was run");
   return options.profile && stepsDone ? reportProfile() : Status();

@@ -197,6 +197,7 @@ static Status addTeacher(const CompileOptions &options, Compiled &compiled, Mode
     return Status();
   std::shared_ptr<const frontend::Model> teacher;
   ORTC_TRY(frontend::Model::load(options.teacher->file, teacher));
+  compiled.facts.teacherValues = countFloatValues(*teacher);
   std::vector<std::string> initializers;
   ORTC_TRY(frontend::addTeacher(compiled.model, *teacher, options.teacher->output, train::teacherName,
                                 "--teacher " + options.teacher->text, initializers));

@@ -44,7 +44,8 @@ struct CompileFacts {
   int64_t irVersion = 0, opset = 0, nodes = 0;
   std::vector<LossFacts> losses; ///< as the options have them
   BatchFacts batch;
-  int64_t floatValues = 0; ///< of the floating-point initializers of the file
+  int64_t floatValues = 0;   ///< of the floating-point initializers of the file
+  int64_t teacherValues = 0; ///< of those of a teacher
   std::vector<legalize::InitializerReport> initializers;
   std::map<std::string, int64_t>
       trainedInPart; ///< parameters with frozen channels: elements that are trained

@@ -81,7 +81,7 @@ static void describeTrained(const CompileFacts &facts, const artifact::Artifact 
     line("frozen", "channels of " + joinNames(still, 4) + ": " + countValues(inPart));
   for (const auto &[reason, group] : reasons)
     line("frozen", joinNames(group.names, 4) + ": " + countValues(group.values) + ", " + reason);
-  if (int64_t shared = facts.floatValues - parameters - frozen; shared > 0)
+  if (int64_t shared = facts.floatValues + facts.teacherValues - parameters - frozen; shared > 0)
     line("tied", countValues(shared) + " of the file are copies of others");
   else if (shared < 0)
     line("copied",

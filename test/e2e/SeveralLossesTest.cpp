@@ -1,5 +1,6 @@
 // Several losses in one artifact, against PyTorch's training of the same model (test/losses/make-losses.py).
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -324,7 +325,11 @@ TEST_F(SeveralLossesTest, DistilsATeacher) {
   const Words common{"--optimizer", "sgd:lr=0.1,momentum=0.9", "--precision", "f64"};
   Words words{"--loss", "cross_entropy@classes", "--teacher", teacher};
   words.insert(words.end(), common.begin(), common.end());
-  mustRun(flags("a", words));
+  words = flags("a", words);
+  words.erase(std::find(words.begin(), words.end(), "--quiet"));
+  Outcome compiled = mustRun(words);
+  EXPECT_NE(compiled.text.find("frozen by --teacher"), std::string::npos) << compiled.text;
+  EXPECT_EQ(compiled.text.find("\ncopied"), std::string::npos) << compiled.text;
   mustRun({"run", folder / "a", "--data", source("teacher.npz"), "--no-shuffle", "--quiet", "--steps", "10",
            "--metrics", folder / "m.jsonl", "--save", folder / "ck"});
   std::vector<Json> lines = steps("m.jsonl");

@@ -97,7 +97,13 @@ TEST_F(FollowTest, TheBestCheckpointHasTheBestEvaluation) {
   options.lr = 2; // too large: the loss goes up and down
   options.follow.goal = Goal{"loss", false};
   options.saveBest = folder / "best.safetensors";
+  options.save.clear();
+  options.quiet = false;
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
   expectOk(train(options, interrupted));
+  testing::internal::GetCapturedStdout();
+  const std::string notes = testing::internal::GetCapturedStderr();
   double best = HUGE_VAL;
   int step = 0;
   for (const Json &event : readEvents(options.metrics, "eval"))
@@ -107,6 +113,10 @@ TEST_F(FollowTest, TheBestCheckpointHasTheBestEvaluation) {
     }
   EXPECT_LT(step, 30);
   EXPECT_EQ(readEvents(options.metrics, "best").back()["step"], step);
+  EXPECT_NE(notes.find("weights of the last step are gone with this run, those of step " +
+                       std::to_string(step) + " are in " + options.saveBest + "; --save"),
+            std::string::npos)
+      << notes;
   ApplyOptions apply = makeApply("");
   apply.data = evalPath;
   apply.load = options.saveBest;
