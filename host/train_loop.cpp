@@ -608,7 +608,11 @@ Status Trainer::evaluateNow(bool isDue) {
   else
     evaluation = text; // of the line of the epoch
   ORTC_TRY(metrics.writeEvent("eval", fields));
-  return isDue && follower.isActive() ? follow(result) : Status();
+  if (!isDue || !follower.isActive())
+    return Status();
+  if (!options.evalEvery)
+    endEpoch(); // its line has the evaluation, which others speak of
+  return follow(result);
 }
 
 /// The goal of the checkpoint may be one that no flag has named.

@@ -92,6 +92,22 @@ TEST_F(FollowTest, PatienceEndsATraining) {
   EXPECT_EQ(readSteps(rest.metrics).size(), 15u);
 }
 
+TEST_F(FollowTest, AnEvaluationIsShownBeforeWhatItDecides) {
+  TrainOptions options = makeFollowed(100, "shown");
+  options.evalEvery = 0;
+  options.lr = 0;
+  options.follow.patience = 1;
+  options.quiet = false;
+  testing::internal::CaptureStdout();
+  expectOk(train(options, interrupted));
+  std::string text = testing::internal::GetCapturedStdout();
+  size_t shown = text.find("epoch 1: eval loss"), ended = text.find("the training ends, as");
+  ASSERT_NE(shown, std::string::npos) << text;
+  ASSERT_NE(ended, std::string::npos) << text;
+  EXPECT_LT(shown, ended) << text;
+  EXPECT_EQ(text.find("epoch 1: eval loss", shown + 1), std::string::npos) << text;
+}
+
 TEST_F(FollowTest, TheBestCheckpointHasTheBestEvaluation) {
   TrainOptions options = makeFollowed(30, "run");
   options.lr = 2; // too large: the loss goes up and down
