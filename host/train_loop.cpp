@@ -466,7 +466,9 @@ Status Trainer::trainStep() {
   ++position.slice;
   ++stepsDone;
   ++epochSteps;
-  epochLoss.add(lastLoss, 1);
+  TensorView labels =
+      session.view(taken, "loss.count"); // of --accumulate by=tokens, where a step may have none
+  epochLoss.add(lastLoss, labels.type == DataType::None ? 1 : loadAsDouble(labels.type, labels.data));
   MetricsFile::Fields fields;
   ORTC_TRY(describeStep(taken, fields));
   ORTC_TRY(metrics.writeStep(position.step, epoch, lastLoss, rate, milliseconds, fields));

@@ -301,6 +301,12 @@ Status Reader::readTensor(const ortc_file_tensor &row) {
   return Status();
 }
 
+/// A parameter, also one in memory of the host.
+static bool isTrained(const Tensor &tensor) {
+  return tensor.role == ORTC_ROLE_PARAMETER ||
+         (tensor.flags & ORTC_TENSOR_BOUND && tensor.flags & ORTC_TENSOR_TRAINED);
+}
+
 Status Reader::readValue(const ortc_file_value &row, uint32_t ordinal, const ortc_file_entry &entryRow,
                          Entry &entry) {
   if (row.tensor >= result.artifact.tensors.size())
@@ -333,7 +339,7 @@ Status Reader::readValue(const ortc_file_value &row, uint32_t ordinal, const ort
       return Status::failure(what + " has another shape or place than in another entry of its binding");
   } else if (tensor.role == ORTC_ROLE_GRADIENT &&
              (tensor.owner >= result.artifact.tensors.size() ||
-              result.artifact.tensors[tensor.owner].role != ORTC_ROLE_PARAMETER ||
+              !isTrained(result.artifact.tensors[tensor.owner]) ||
               result.artifact.tensors[tensor.owner].dims != value.dims)) {
     return Status::failure(what + " is not the gradient of a parameter of its shape");
   }

@@ -23,11 +23,11 @@ namespace ortc::train {
 inline constexpr llvm::StringLiteral kTensor = "train.tensor";     // argument: symbol
 inline constexpr llvm::StringLiteral kInput = "train.input";       // argument: name
 inline constexpr llvm::StringLiteral kOutput = "train.output";     // result: name
-inline constexpr llvm::StringLiteral kLoss = "train.loss";         // result: unit
+inline constexpr llvm::StringLiteral kLoss = "train.loss";         // result: unit; of "accumulation" also "last"
 inline constexpr llvm::StringLiteral kUpdate = "train.update";     // result: symbol
 inline constexpr llvm::StringLiteral kGradient = "train.gradient"; // result: symbol
 inline constexpr llvm::StringLiteral kBackward =
-    "train.backward"; // result of "forward_backward": unit; it follows from cotangents
+    "train.backward"; // unit; result of "forward_backward": it follows from cotangents; of "update": from gradients
 inline constexpr llvm::StringLiteral kSaved =
     "train.saved"; // result of "forward", argument of "backward": i64, the number of the value
 inline constexpr llvm::StringLiteral kLayout =

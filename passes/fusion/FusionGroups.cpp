@@ -114,7 +114,9 @@ void FusionGroups::classify() {
   auto partOfResult = [&](unsigned result) {
     if (isCut)
       return function.getResultAttr(result, train::kBackward) ? Part::backward : Part::forward;
-    return function && function.getResultAttr(result, train::kUpdate) ? Part::update : Part::forward;
+    bool isOfUpdate = function && (function.getResultAttr(result, train::kUpdate) ||
+                                   function.getResultAttr(result, train::kBackward));
+    return isOfUpdate ? Part::update : Part::forward;
   };
   for (Operation &op : llvm::reverse(block)) {
     Part first = op.use_empty() ? Part::forward : Part::update;

@@ -356,7 +356,9 @@ LogicalResult UpdateBuilder::giveNorms() {
       return emitError(module.getLoc())
              << "--step-outputs " << name
              << (parts.empty() ? ": nothing is trained" : ": the model has a tensor of this name; rename it");
-    results.push_back({nameAttribute(module.getContext(), kOutput, name), normOf(parts)});
+    NamedAttribute output = nameAttribute(module.getContext(), kOutput, name);
+    NamedAttribute behind = unitAttribute(module.getContext(), kBackward); // the loss does without it
+    results.push_back({output, normOf(parts), DictionaryAttr::get(module.getContext(), {output, behind})});
     return success();
   };
   if (options.specs.gradientNorm) {
@@ -505,6 +507,22 @@ LogicalResult UpdateBuilder::run() {
 
 } // namespace
 
+/// The loss of a step whose labels are all ignored, the mean of nothing: 0, and of the last step, behind others that
+/// had none either, NaN. The first port is that of steps before the last.
+static LogicalResult giveLosses(FunctionComposer &composer, Type type, Value labels, Value all,
+                                SmallVectorImpl<Port> &results) {
+  TensorBuilder &b = composer.getBuilder();
+  NamedAttribute unit = unitAttribute(b.getContext(), kLoss);
+  FailureOr<Value> loss = composer.getArgument(unit, type);
+  if (failed(loss))
+    return failure();
+  Value none = b.zerosLike(labels), isEmpty = b.compare(arith::CmpFPredicate::OEQ, labels, none);
+  Value last = b.cast(b.div(none, all), TensorBuilder::elementOf(*loss));
+  results.push_back({unit, b.select(isEmpty, b.zerosLike(*loss), *loss)});
+  results.push_back({nameAttribute(b.getContext(), kLoss, "last"), b.select(isEmpty, last, *loss)});
+  return success();
+}
+
 /// acc + g / N for every parameter. Dividing here and not after the sum gives what PyTorch gives for a loss / N. Of
 /// labels, acc + g n, which the last step divides by the sum of n: a sum of losses over the number of all labels.
 static LogicalResult buildAccumulate(ModuleOp module, int64_t steps, bool isByLabels) {
@@ -526,6 +544,11 @@ static LogicalResult buildAccumulate(ModuleOp module, int64_t steps, bool isByLa
     labels = *taken;
     all = b.add(before->value, labels);
     updates.push_back({before->attribute, all});
+    func::FuncOp loss = findPart(module, "loss", findBindings(module).front());
+    for (unsigned i = 0; i < loss.getNumResults(); ++i)
+      if (loss.getResultAttr(i, kLoss) &&
+          failed(giveLosses(composer, loss.getResultTypes()[i], labels, all, sums)))
+        return failure();
   }
   for (TensorOp parameter : findParameters(module)) {
     RankedTensorType type = gradientType(parameter);
@@ -534,7 +557,11 @@ static LogicalResult buildAccumulate(ModuleOp module, int64_t steps, bool isByLa
         tensors.getState("accumulated", parameter, trainedType(parameter).clone(type.getElementType()));
     if (failed(gradient) || failed(state))
       return failure();
-    Value sum = b.add(state->value, b.mul(*gradient, spread(b, isByLabels ? labels : share, *gradient)));
+    Value added = b.mul(*gradient, spread(b, isByLabels ? labels : share, *gradient));
+    if (isByLabels) // the mean of nothing may be NaN
+      added = b.select(b.compare(arith::CmpFPredicate::OEQ, spread(b, labels, added), b.zerosLike(added)),
+                       b.zerosLike(added), added);
+    Value sum = b.add(state->value, added);
     sums.push_back(
         {symbolAttribute(parameter, kGradient), isByLabels ? b.div(sum, spread(b, all, sum)) : sum});
     updates.push_back({state->attribute, sum});

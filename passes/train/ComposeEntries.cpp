@@ -114,6 +114,12 @@ void EntryBuilder::finish(FunctionComposer &composer, StringRef entry, ArrayRef<
   composer.getFunction()->setAttr(kBinding, b.getI64IntegerAttr(binding));
 }
 
+/// Where sums are of labels, they say what the loss of a step without any is.
+static void replaceLoss(ArrayRef<Port> sums, bool isLast, SmallVectorImpl<Port> &results) {
+  if (SmallVector<Port> losses = select(sums, kLoss); !losses.empty())
+    results.front().value = (isLast ? losses.back() : losses.front()).value;
+}
+
 LogicalResult EntryBuilder::buildTrain() {
   FunctionComposer composer = start("train");
   FailureOr<SmallVector<Port>> values = composer.inlinePart(backward);
@@ -127,6 +133,7 @@ LogicalResult EntryBuilder::buildTrain() {
     if (failed(sums))
       return failure();
     gradients = select(*sums, kGradient);
+    replaceLoss(*sums, /*isLast=*/true, results);
     for (const Port &port : select(*sums, kUpdate)) // the next sum begins with nothing
       results.push_back({port.attribute, composer.getBuilder().zerosLike(port.value)});
   }
@@ -148,6 +155,7 @@ LogicalResult EntryBuilder::buildAccumulate() {
   if (failed(sums))
     return failure();
   SmallVector<Port> results = select(*values, kLoss);
+  replaceLoss(*sums, /*isLast=*/false, results);
   results.append(select(*values, kOutput));
   results.append(select(*values, kUpdate));
   results.append(select(*sums, kUpdate));

@@ -176,6 +176,61 @@ TEST_F(FrameworkTest, WeightsComeFromElsewhere) {
   EXPECT_EQ(session.readPersistent(), persistent);
 }
 
+/// Gradients of filters have the layout of their parameters, which is dense where these are the host's.
+TEST_F(FrameworkTest, GradientsAreReadBesideBoundParameters) {
+  const ZooEntry entry("lenet");
+  std::unique_ptr<host::DataSource> data;
+  ASSERT_TRUE(host::openData(entry.data(), data).isOk());
+  auto build = [&](const std::string &name, const std::vector<std::string> &more) {
+    std::vector<std::string> arguments{"train",    entry.model(), "-o",      folder / name,
+                                       "--target", "native",      "--quiet", "--gradients"};
+    for (const auto &list : {entry.flags, more})
+      arguments.insert(arguments.end(), list.begin(), list.end());
+    mustRun(arguments);
+  };
+  build("own", {});
+  Session own(folder / "own");
+  own.writeSlice(*data, 0);
+  for (const char *bind : {"parameters", "parameters,strided", "parameters,gradients"}) {
+    SCOPED_TRACE(bind);
+    build("bound", {"--bind", bind});
+    const bool isDense = bind != std::string("parameters,strided");
+    Session bound(folder / "bound");
+    std::map<std::string, std::vector<float>> memory, gradients;
+    auto info = ORTC_INIT(ortc_tensor_info);
+    for (uint32_t i = 0; ortc_tensor_get(bound.getProgram(), i, &info) == ORTC_OK; ++i) {
+      std::vector<float> &values = (info.role == ORTC_ROLE_OUTPUT ? gradients : memory)[info.name];
+      const bool isGradient = info.role == ORTC_ROLE_OUTPUT && info.owner != ORTC_NONE;
+      if (!(info.flags & ORTC_TENSOR_BOUND) && !isGradient)
+        continue;
+      values = isGradient || !isDense ? std::vector<float>(info.bytes / sizeof(float))
+                                      : read(own, info.name, info.bytes / sizeof(float));
+      ASSERT_EQ(ortc_bind(bound.get(), info.name, values.data(), info.bytes), ORTC_OK) << bound.message();
+    }
+    bound.writeSlice(*data, 0);
+    ASSERT_EQ(ortc_gradients_step(own.get(), nullptr), ORTC_OK) << own.message();
+    ASSERT_EQ(ortc_gradients_step(bound.get(), nullptr), ORTC_OK) << bound.message();
+    size_t compared = 0;
+    for (const auto &[name, values] : memory) {
+      if (values.empty() || !isDense)
+        continue;
+      std::vector<float> wanted(values.size()), got = wanted;
+      const size_t bytes = wanted.size() * sizeof(float);
+      ASSERT_EQ(ortc_read_gradient(own.get(), name.c_str(), wanted.data(), bytes), ORTC_OK) << own.message();
+      if (auto found = gradients.find(name + ".gradient"); found != gradients.end())
+        got = found->second;
+      else
+        ASSERT_EQ(ortc_read_gradient(bound.get(), name.c_str(), got.data(), bytes), ORTC_OK)
+            << bound.message();
+      for (size_t k = 0; k < wanted.size(); ++k)
+        ASSERT_NEAR(got[k], wanted[k], 1e-5) << name << " " << k; // sums of float32 in another order
+      ++compared;
+    }
+    EXPECT_EQ(compared, isDense ? 10u : 0u);
+    ASSERT_EQ(ortc_update_step(bound.get()), ORTC_OK) << bound.message();
+  }
+}
+
 TEST_F(FrameworkTest, RefusalsSayWhatToDo) {
   const std::pair<std::vector<std::string>, const char *> cases[] = {
       {{"--cotangents", "z"}, "no output 'z'"},

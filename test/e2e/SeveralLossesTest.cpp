@@ -307,6 +307,11 @@ TEST_F(SeveralLossesTest, AddsUpByTokens) {
   EXPECT_GT(valuesOf(loadValues(folder / "first"), "accumulated.count").data[0], 0);
   run("2", "second", {"--load", folder / "first"});
   EXPECT_EQ(readTensors(folder / "whole"), readTensors(folder / "second"));
+  // The second slice has no label that counts.
+  run("8", "watched", {"--stop-on-nan", "--metrics", folder / "tokens.jsonl"});
+  EXPECT_EQ(readTensors(folder / "whole"), readTensors(folder / "watched"));
+  for (const Json &step : steps("tokens.jsonl"))
+    EXPECT_EQ(step["loss"] == 0, step["step"] == 2) << step;
   for (auto [words, message] :
        {std::pair(Words{"--loss", "mse@boxes", "--accumulate", "2:by=tokens"},
                   "--accumulate by=tokens counts labels that are class indices, and loss mse has none"),
@@ -318,6 +323,32 @@ TEST_F(SeveralLossesTest, AddsUpByTokens) {
         {Words{"--loss", "cross_entropy@classes", "--accumulate", "2:by=words"},
          "by is 'words' but must be one of"}})
     EXPECT_NE(refusal(words).find(message), std::string::npos) << message;
+}
+
+/// The mean of nothing, as in PyTorch: the step that updates has that loss, so that it can be stopped.
+TEST_F(SeveralLossesTest, NoTokensAtAllAreNotANumber) {
+  mustRun(flags("a", {"--loss", "cross_entropy@classes", "--accumulate", "2:by=tokens"}));
+  std::vector<float> x(32 * 6, 0.5f);
+  std::vector<int64_t> label(32, -100);
+  label[0] = 1; // of the first two slices one has a label, of the others none
+  ASSERT_TRUE(host::writeNpz(folder / "none.npz", {{"x", host::DataType::Float32, {32, 6}, bytesOfAll(x)},
+                                                   {"label", host::DataType::Int64, {32}, bytesOfAll(label)}})
+                  .isOk());
+  Words words{"run",     folder / "a", "--data",     folder / "none.npz", "--no-shuffle",
+              "--quiet", "--save",     folder / "c", "--metrics",         folder / "none.jsonl"};
+  mustRun(words);
+  std::vector<Json> all = steps("none.jsonl");
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_GT(all[0]["loss"], 0);
+  EXPECT_EQ(all[1]["loss"], 0);
+  EXPECT_EQ(all[2]["loss"], 0);
+  EXPECT_TRUE(all[3]["loss"].is_null()) << all[3];
+  EXPECT_TRUE(std::isnan(valuesOf(loadValues(folder / "c"), "classes.bias").data[0]));
+  words.push_back("--stop-on-nan");
+  Outcome outcome = runTool(words);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.errors.find("the loss is not finite (step 4, epoch 0, slice 3"), std::string::npos)
+      << outcome.errors;
 }
 
 TEST_F(SeveralLossesTest, DistilsATeacher) {

@@ -223,6 +223,23 @@ TEST_F(UpdateTest, NormsAreNoPartOfTheTraining) {
                 "--step-outputs: 'loss' is no number of a step; there are grad_norm and param_norm");
 }
 
+/// A norm that clipping computes anyway needs no memory of its own, nor does it keep gradients longer.
+TEST_F(UpdateTest, NormsTakeNoMemory) {
+  auto plan = [&](const std::vector<std::string> &more) {
+    std::vector<std::string> arguments{
+        "plan",     ZooEntry("gpt2-tiny").model(), "--target", "x86-64-v3", "--quiet",
+        "--report", folder / "plan.json"};
+    for (const auto &list : {ZooEntry("gpt2-tiny").flags, more})
+      arguments.insert(arguments.end(), list.begin(), list.end());
+    mustRun(arguments);
+    return int64_t(Json::parse(std::ifstream(folder / "plan.json"))["entries"][0]["memory"]["transient"]);
+  };
+  int64_t plain = plan({}), clipped = plan({"--clip-norm", "1"});
+  EXPECT_EQ(plan({"--clip-norm", "1", "--step-outputs", "grad_norm"}), clipped);
+  // Without clipping, sums of squares alone are kept: 8 bytes of each of 28 gradients, and parts of such sums.
+  EXPECT_LE(plan({"--step-outputs", "grad_norm"}), plain + 1024);
+}
+
 /// Averages of the parameters after each step, which runs of as many steps have.
 TEST_F(UpdateTest, AveragesAreThoseOfTheSteps) {
   mustCompile("a", {"--optimizer", "sgd:lr=0.1", "--ema", "decay=0.8", "--swa", "start=2"});
