@@ -91,9 +91,9 @@ std::string Base::identify(const std::set<std::string> &names) const {
 /// Whether an optimizer, or `--accumulate`, keeps it beside a tensor of the file.
 static bool isStateOf(const std::string &name, const DataSource &source) {
   static const std::set<std::string> kStates = {
-      "acc_delta", "accumulated",    "col_var",         "ema",     "exp_avg",    "exp_avg_sq", "exp_inf",
-      "grad_avg",  "max_exp_avg_sq", "momentum_buffer", "row_var", "square_avg", "sum",        "swa",
-      "variance",  "z_minus_x"};
+      "acc_delta",      "accumulated",       "col_var", "ema",      "exp_avg",        "exp_avg_sq",
+      "exp_avg_absmax", "exp_avg_sq_absmax", "exp_inf", "grad_avg", "max_exp_avg_sq", "momentum_buffer",
+      "row_var",        "square_avg",        "sum",     "swa",      "variance",       "z_minus_x"};
   size_t dot = name.rfind('.');
   return dot != std::string::npos && kStates.count(name.substr(dot + 1)) && source.has(name.substr(0, dot));
 }

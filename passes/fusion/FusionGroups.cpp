@@ -187,7 +187,7 @@ FusionGroups::Quality FusionGroups::judge(const FusionGroup &group) const {
       bool computes = node.kind == kernels::LoopNode::operation || node.kind == kernels::LoopNode::random;
       if (varies && computes && isRepeated && node.cost > kRepeatedCost)
         quality.wasted += node.cost * points;
-      if (!varies || node.kind != kernels::LoopNode::load)
+      if (!varies || node.kind != kernels::LoopNode::load || program->isLookup(node))
         continue;
       int64_t scale = node.at.scales[program->laneDim];
       bool scattered = scale != 0 && scale != 1 && scale != -1;

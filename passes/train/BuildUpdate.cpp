@@ -5,6 +5,7 @@
 // on scalars; the rest is elementwise per parameter. Gradients are clipped by value first, then by their
 // common norm. Of bf16 parameters everything is computed in f32, and the new value is rounded.
 #include "passes/train/Averages.h"
+#include "passes/train/ByteStates.h"
 #include "passes/train/Channels.h"
 #include "passes/train/Constraints.h"
 #include "passes/train/LossScale.h"
@@ -63,6 +64,13 @@ static SmallVector<int64_t> axesOf(TensorOp parameter) {
 
 namespace {
 
+/// What a state is read from and written to.
+struct KeptState {
+  const StateDefinition *definition;
+  Port port;                   ///< its values, or their codes
+  std::optional<Port> largest; ///< of rows of codes
+};
+
 class UpdateBuilder {
 public:
   UpdateBuilder(ModuleOp module, const UpdateOptions &options)
@@ -91,6 +99,13 @@ private:
   bool decays(TensorOp parameter, const ParameterGroup &group) const;
   LogicalResult readAhead(TensorOp parameter, const ParameterGroup &group, const UpdateStep &step);
   LogicalResult checkSparse(TensorOp parameter, const ParameterGroup &group, UpdateStep &step);
+  /// The rows in which an optimizer sees a parameter whose state is bytes; nothing: its state is whole.
+  std::optional<Blocks> findBlocks(TensorOp parameter, const OptimizerDefinition &definition,
+                                   const UpdateStep &step);
+  LogicalResult takeStates(TensorOp parameter, const OptimizerDefinition &definition,
+                           const std::optional<Blocks> &blocks, UpdateStep &step,
+                           SmallVectorImpl<KeptState> &states);
+  void giveState(const KeptState &state, Value value);
   LogicalResult updateParameter(TensorOp parameter, Value whole, Value gradient);
   /// The new value of a parameter as it is stored.
   Value store(TensorOp parameter, Value value);
@@ -438,6 +453,62 @@ Value UpdateBuilder::store(TensorOp parameter, Value value) {
                               : b.cast(value, b.getBF16Type());
 }
 
+std::optional<Blocks> UpdateBuilder::findBlocks(TensorOp parameter, const OptimizerDefinition &definition,
+                                                const UpdateStep &step) {
+  bool hasBytes = llvm::any_of(definition.states,
+                               [](const StateDefinition &state) { return state.storage != Storage::Whole; });
+  bool isNorm = kinds.lookup(symbolAttribute(parameter, kTensor).getValue()) == ParameterKind::Norm;
+  if (!hasBytes || isNorm || TensorBuilder::typeOf(step.parameter).getNumElements() < Blocks::kLeast)
+    return std::nullopt;
+  return Blocks(b, step.shape, step.axes);
+}
+
+LogicalResult UpdateBuilder::takeStates(TensorOp parameter, const OptimizerDefinition &definition,
+                                        const std::optional<Blocks> &blocks, UpdateStep &step,
+                                        SmallVectorImpl<KeptState> &states) {
+  Type element = TensorBuilder::elementOf(step.parameter);
+  for (const StateDefinition &state : definition.states) {
+    if (state.isNeeded && !state.isNeeded(step.settings))
+      continue;
+    if (blocks && state.storage != Storage::Whole) {
+      auto codes = RankedTensorType::get({blocks->getCount(), Blocks::kSize}, b.getI8Type());
+      FailureOr<Port> port = tensors.getRows(state.name, parameter, codes);
+      if (failed(port))
+        return failure();
+      FailureOr<Port> largest = tensors.getRows((state.name + StringRef("_absmax")).str(), parameter,
+                                                RankedTensorType::get({blocks->getCount()}, b.getF32Type()));
+      if (failed(largest))
+        return failure();
+      step.states[state.name] =
+          decode(b, {port->value, largest->value}, state.storage == Storage::Bytes, element);
+      states.push_back({&state, *port, *largest});
+      continue;
+    }
+    std::optional<SmallVector<int64_t>> shape(step.shape);
+    if (state.shape)
+      shape = state.shape(step.shape);
+    if (!shape)
+      continue;
+    FailureOr<Port> port = tensors.getState(state.name, parameter, RankedTensorType::get(*shape, element));
+    if (failed(port))
+      return failure();
+    step.states[state.name] = port->value;
+    states.push_back({&state, *port, std::nullopt});
+  }
+  return success();
+}
+
+void UpdateBuilder::giveState(const KeptState &state, Value value) {
+  Port port = state.port;
+  if (state.largest) {
+    ByteState next = encode(b, value, state.definition->storage == Storage::Bytes);
+    give(port.attribute, next.codes, port.value);
+    port = *state.largest;
+    value = next.largest;
+  }
+  give(port.attribute, options.flushesState ? flush(b, value) : value, port.value);
+}
+
 LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value whole, Value gradient) {
   b.setLoc(parameter.getLoc());
   Value stored = takeTrained(b, parameter, whole);
@@ -453,24 +524,19 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value whole, Va
   if (failed(group.takeScalars(tensors, b, decays(parameter, group), step.scalars)) ||
       failed(checkSparse(parameter, group, step)))
     return failure();
-  SmallVector<std::pair<const char *, Port>> ports;
-  for (const StateDefinition &state : definition.states) {
-    if (state.isNeeded && !state.isNeeded(settings))
-      continue;
-    std::optional<SmallVector<int64_t>> shape(step.shape);
-    if (state.shape)
-      shape = state.shape(step.shape);
-    if (!shape)
-      continue;
-    FailureOr<Port> port = tensors.getState(state.name, parameter, type.clone(*shape));
-    if (failed(port))
-      return failure();
-    step.states[state.name] = port->value;
-    ports.push_back({state.name, *port});
-  }
+  SmallVector<KeptState> states;
+  std::optional<Blocks> blocks = findBlocks(parameter, definition, step);
+  if (failed(takeStates(parameter, definition, blocks, step, states)))
+    return failure();
   if (definition.ahead && failed(readAhead(parameter, group, step)))
     return failure();
+  if (blocks) {
+    step.parameter = blocks->cut(step.parameter);
+    step.gradient = blocks->cut(step.gradient);
+  }
   definition.update(step);
+  if (blocks)
+    step.parameter = blocks->join(step.parameter);
   FailureOr<Value> constrained = constraints.constrainValue(parameter, step.parameter);
   if (failed(constrained))
     return failure();
@@ -482,8 +548,8 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value whole, Va
       return failure();
     give(moved->first.attribute, moved->first.value, moved->second);
   }
-  for (auto &[name, port] : ports)
-    give(port.attribute, options.flushesState ? flush(b, step.states[name]) : step.states[name], port.value);
+  for (const KeptState &state : states)
+    giveState(state, step.states[state.definition->name]);
   return success();
 }
 

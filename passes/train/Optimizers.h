@@ -46,12 +46,21 @@ struct UpdateStep : ScalarStep {
   void decayParameter();
 };
 
+/// How a state is kept of parameters that are large enough (passes/train/ByteStates.h).
+enum class Storage {
+  Whole,
+  Bytes,        ///< of numbers of both signs
+  PositiveBytes ///< of numbers that are not negative
+};
+
 /// Zero at first, and of the shape, type and layout of the parameter it belongs to.
 struct StateDefinition {
   const char *name;
   bool (*isNeeded)(const Settings &settings) = nullptr; ///< null: always
   /// Another shape of the same rank, from the parameter's in the file; nothing: this parameter has no such state.
   std::optional<llvm::SmallVector<int64_t>> (*shape)(llvm::ArrayRef<int64_t> file) = nullptr;
+  Storage storage =
+      Storage::Whole; ///< others are for elementwise formulas, which then see rows of 256 elements
 };
 
 /// State of rank 0, f64, that all parameters with the same `keys` share.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/ProgramTensors.h"
 
+#include "dialects/train/ElementTypes.h"
 #include "passes/train/Channels.h"
 
 using namespace mlir;
@@ -66,27 +67,36 @@ FailureOr<TensorOp> ProgramTensors::declareState(StringRef name, RankedTensorTyp
   return declare(create(module, Role::state, name, name, type, {}, initial, {}));
 }
 
-FailureOr<Port> ProgramTensors::getState(StringRef name, RankedTensorType type, ElementsAttr initial) {
-  std::string free = taken.contains(name) ? "optimizer." + name.str() : name.str();
-  FailureOr<TensorOp> tensor = declare(create(module, Role::state, free, free, type, {}, initial, {}));
-  if (failed(tensor))
+FailureOr<TensorOp> ProgramTensors::declareState(StringRef name, TensorOp owner, RankedTensorType type,
+                                                 DenseI64ArrayAttr permutation) {
+  std::string symbol = (owner.getSymName() + "." + name).str(), full = (owner.getName() + "." + name).str();
+  return declare(
+      create(module, Role::state, symbol, full, type, permutation, {}, FlatSymbolRefAttr::get(owner)));
+}
+
+FailureOr<Port> ProgramTensors::portOf(FailureOr<TensorOp> state) {
+  if (failed(state))
     return failure();
-  FailureOr<Value> value = composer->getArgument(symbolAttribute(*tensor, kTensor), type);
+  FailureOr<Value> value = composer->getArgument(symbolAttribute(*state, kTensor), state->getStoredType());
   if (failed(value))
     return failure();
-  return Port{symbolAttribute(*tensor, kUpdate), *value};
+  return Port{symbolAttribute(*state, kUpdate), *value};
+}
+
+FailureOr<Port> ProgramTensors::getState(StringRef name, RankedTensorType type, ElementsAttr initial) {
+  return portOf(declareState(taken.contains(name) ? "optimizer." + name.str() : name.str(), type, initial));
 }
 
 FailureOr<Port> ProgramTensors::getState(StringRef name, TensorOp owner, RankedTensorType type) {
-  std::string symbol = (owner.getSymName() + "." + name).str(), full = (owner.getName() + "." + name).str();
-  FailureOr<TensorOp> tensor = declare(create(module, Role::state, symbol, full, type,
-                                              owner.getPermutationAttr(), {}, FlatSymbolRefAttr::get(owner)));
-  if (failed(tensor))
-    return failure();
-  FailureOr<Value> value = composer->getArgument(symbolAttribute(*tensor, kTensor), tensor->getStoredType());
-  if (failed(value))
-    return failure();
-  return Port{symbolAttribute(*tensor, kUpdate), *value};
+  return portOf(declareState(name, owner, type, owner.getPermutationAttr()));
+}
+
+FailureOr<Port> ProgramTensors::getRows(StringRef name, TensorOp owner, RankedTensorType type) {
+  FailureOr<TensorOp> tensor = declareState(name, owner, type, {});
+  if (auto integer = dyn_cast<IntegerType>(type.getElementType()); integer && succeeded(tensor))
+    (*tensor)->setAttr(kDtype, TypeAttr::get(IntegerType::get(module.getContext(), integer.getWidth(),
+                                                              IntegerType::Unsigned)));
+  return portOf(tensor);
 }
 
 } // namespace ortc::train

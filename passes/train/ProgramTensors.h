@@ -21,6 +21,8 @@ public:
                                  mlir::ElementsAttr initial = {});
   /// State that starts at zero, is named `owner.name` and has the layout of its owner. `type` has the owner's rank.
   mlir::FailureOr<Port> getState(llvm::StringRef name, TensorOp owner, mlir::RankedTensorType type);
+  /// The same of any rank, in the order of the file. Integers of it have no sign.
+  mlir::FailureOr<Port> getRows(llvm::StringRef name, TensorOp owner, mlir::RankedTensorType type);
 
   /// Whether the model, or this object, has a tensor, an input or an output of that name.
   bool isTaken(llvm::StringRef name) const { return taken.contains(name); }
@@ -31,6 +33,9 @@ public:
 
 private:
   mlir::FailureOr<TensorOp> declare(TensorOp tensor);
+  mlir::FailureOr<TensorOp> declareState(llvm::StringRef name, TensorOp owner, mlir::RankedTensorType type,
+                                         mlir::DenseI64ArrayAttr permutation);
+  mlir::FailureOr<Port> portOf(mlir::FailureOr<TensorOp> state);
 
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;

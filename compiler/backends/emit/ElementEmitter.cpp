@@ -169,6 +169,9 @@ Value ElementEmitter::createLoad(unsigned number, const LoopNode &node) {
   Value buffer = buffers[node.buffer];
   if (!isLanes(number))
     return fromStorage(b.loadScalar(buffer, emitIndex(node.at)), node.element);
+  if (options.scaling && program.isLookup(node))
+    if (Value value = createLookup(node))
+      return value;
   int64_t scale = node.at.scales[program.laneDim];
   bool dynamic =
       llvm::any_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return isLanes(term.node); });
@@ -186,6 +189,18 @@ Value ElementEmitter::createLoad(unsigned number, const LoopNode &node) {
     return fromStorage(vector::ShuffleOp::create(b, forward, forward, order), node.element);
   }
   return fromStorage(loadLanes(node.at, [&](Value at) { return b.loadScalar(buffer, at); }), node.element);
+}
+
+Value ElementEmitter::createLookup(const LoopNode &node) {
+  Value index = emit(node.at.dynamic.front().node);
+  auto type = dyn_cast<VectorType>(index.getType());
+  if (!type || !type.getElementType().isInteger(32))
+    return {};
+  int64_t size = cast<RankedTensorType>(program.buffers[node.buffer]).getNumElements();
+  SmallVector<Value> table;
+  for (int64_t at = 0; at < size; at += width)
+    table.push_back(b.load(buffers[node.buffer], b.index(at), width));
+  return options.scaling->emitLookup(b, b.getLoc(), table, index);
 }
 
 /// f16 and bf16 numbers as their bits.

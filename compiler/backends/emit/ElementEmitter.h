@@ -75,6 +75,8 @@ private:
   Value create(unsigned number, const LoopNode &node);
   void fetchAhead(Value buffer, Value at, const IndexExpr &expr, bool writes);
   Value createLoad(unsigned number, const LoopNode &node);
+  /// An element of a small table, if the target finds it in registers; null if not.
+  Value createLookup(const LoopNode &node);
   Value createConstant(unsigned number, const LoopNode &node);
   Value createIota(unsigned number, const LoopNode &node);
   Value createRandom(unsigned number, const LoopNode &node);

@@ -13,13 +13,19 @@ namespace ortc::emit {
 
 using namespace kernels; // the functions and forms that code is made for
 
-/// An instruction for x * 2^n.
+/// Instructions that arithmetic of vectors has no word for.
 class ScalingInstruction {
 public:
   virtual ~ScalingInstruction() = default;
   /// x * 2^n for integral n of the type of x, rounded once; null for types that the instruction does not take.
   virtual mlir::Value emitScaling(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x,
                                   mlir::Value n) const = 0;
+  /// Elements `index` of a table of 128 or 256 numbers of 32 bits, which are vectors of the type of the result; null
+  /// where there are no instructions for it. Of `index` the bits count that number the table.
+  virtual mlir::Value emitLookup(mlir::OpBuilder &builder, mlir::Location loc,
+                                 llvm::ArrayRef<mlir::Value> table, mlir::Value index) const {
+    return {};
+  }
 };
 
 /// How to expand. `fma` must be true only where the target has the instruction.

@@ -62,6 +62,17 @@ uint64_t LoopProgram::reducedMask() const {
   return mask;
 }
 
+bool LoopProgram::isLookup(const LoopNode &node) const {
+  if (node.kind != LoopNode::load || node.at.constant != 0 || node.at.dynamic.size() != 1 ||
+      node.at.dynamic.front().scale != 1 ||
+      llvm::any_of(node.at.scales, [](int64_t scale) { return scale != 0; }))
+    return false;
+  auto table = cast<RankedTensorType>(buffers[node.buffer]);
+  int64_t size = table.getNumElements();
+  return table.getRank() == 1 && (size == 128 || size == 256) &&
+         table.getElementType().getIntOrFloatBitWidth() == 32;
+}
+
 int64_t LoopProgram::costPerPoint() const {
   int64_t cost = 1;
   uint64_t all = (uint64_t(1) << dims.size()) - 1;

@@ -4,7 +4,7 @@
 
 namespace ortc::train {
 
-static void update(UpdateStep &step) {
+void updateAdamW(UpdateStep &step) {
   step.decayParameter();
   updateByMoments(step);
 }
@@ -15,6 +15,6 @@ const OptimizerDefinition kAdamWOptimizer = {
     .keys = momentKeys(1e-3, epsilonKey(), ownDecayKey(1e-2), {amsgradKey(), maximizeKey()}),
     .shared = momentCorrections(),
     .states = {{kAverage}, {kAverageSquare}, amsgradState()},
-    .update = update};
+    .update = updateAdamW};
 
 } // namespace ortc::train

@@ -14,7 +14,7 @@ static Value signOf(nn::TensorBuilder &b, Value x) {
 }
 
 /// p *= 1 - lr weight_decay; p -= lr sign(beta1 m + (1 - beta1) g); m = beta2 m + (1 - beta2) g.
-static void update(UpdateStep &step) {
+void updateLion(UpdateStep &step) {
   nn::TensorBuilder &b = step.b;
   step.decayParameter();
   Value &m = step.states[kAverage];
@@ -27,13 +27,17 @@ static void update(UpdateStep &step) {
   step.parameter = b.add(step.parameter, step.scale(direction, b.neg(step.scalar(kLr))));
 }
 
+std::vector<Key> lionKeys() {
+  return {lrKey(1e-4), betaKey(kBeta1, 0.9, "share of the average in the direction"),
+          betaKey(kBeta2, 0.99, "factor of the average of gradients"), ownDecayKey(0), maximizeKey()};
+}
+
 const OptimizerDefinition kLionOptimizer = {
     .name = "lion",
     .meaning = "steps of one size, in the direction of an average of gradients",
-    .keys = {lrKey(1e-4), betaKey(kBeta1, 0.9, "share of the average in the direction"),
-             betaKey(kBeta2, 0.99, "factor of the average of gradients"), ownDecayKey(0), maximizeKey()},
+    .keys = lionKeys(),
     .states = {{kAverage}},
-    .update = update,
+    .update = updateLion,
     .movesAlways = momentsMoveAlways};
 
 } // namespace ortc::train

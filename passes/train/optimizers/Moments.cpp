@@ -45,7 +45,7 @@ void decayAsSwitched(UpdateStep &step) {
     step.decayGradient();
 }
 
-static bool isAmsgrad(const Settings &settings) { return settings.isOn(kAmsgrad); }
+static bool isAmsgrad(const Settings &settings) { return settings.has(kAmsgrad) && settings.isOn(kAmsgrad); }
 
 Key amsgradKey() { return switchKey(kAmsgrad, "divides by the largest average of squares so far"); }
 StateDefinition amsgradState() { return {kLargest, isAmsgrad}; }

@@ -34,4 +34,9 @@ StateDefinition amsgradState();
 /// as torch.optim.SparseAdam has it: p -= lr sqrt(correction2) / correction1 m / (sqrt(v) + epsilon).
 void updateByMoments(UpdateStep &step);
 
+// The formulas of adamw and lion, whatever their averages are kept in.
+void updateAdamW(UpdateStep &step);
+std::vector<Key> lionKeys();
+void updateLion(UpdateStep &step);
+
 } // namespace ortc::train

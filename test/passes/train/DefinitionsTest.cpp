@@ -150,6 +150,9 @@ TEST(OptimizerSpecTest, HasTheDefaultsOfPyTorch) {
   expect("nadam", {{"lr", 2e-3}, {"momentum_decay", 4e-3}, {"epsilon", 1e-8}, {"weight_decay", 0}});
   expect("radam", {{"lr", 1e-3}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 0}});
   expect("lion", {{"lr", 1e-4}, {"beta1", 0.9}, {"beta2", 0.99}, {"weight_decay", 0}});
+  expect("adamw8bit",
+         {{"lr", 1e-3}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 1e-2}});
+  expect("lion8bit", {{"lr", 1e-4}, {"beta1", 0.9}, {"beta2", 0.99}, {"weight_decay", 0}});
   expect("lamb", {{"lr", 1e-3}, {"epsilon", 1e-6}, {"weight_decay", 1e-2}});
   expect("lars", {{"lr", 1}, {"momentum", 0}, {"trust_coeff", 1e-3}, {"epsilon", 1e-8}, {"weight_decay", 0}});
   expect("adafactor",
@@ -179,10 +182,11 @@ TEST(OptimizerSpecTest, ParsesOptions) {
 
 TEST(OptimizerSpecTest, RefusesWithReason) {
   auto refuse = [](const char *text) { return parseOptimizer(text).getStatus().getMessage(); };
-  EXPECT_EQ(refuse("nosuch"),
-            "there is no optimizer 'nosuch'; there are sgd, adam, adamw, rmsprop, adagrad, adadelta, adamax, "
-            "nadam, "
-            "radam, lion, lamb, lars, adafactor, muon, schedule_free_sgd and schedule_free_adamw");
+  EXPECT_EQ(
+      refuse("nosuch"),
+      "there is no optimizer 'nosuch'; there are sgd, adam, adamw, adamw8bit, rmsprop, adagrad, adadelta, "
+      "adamax, nadam, "
+      "radam, lion, lion8bit, lamb, lars, adafactor, muon, schedule_free_sgd and schedule_free_adamw");
   EXPECT_NE(refuse("adan").find("; did you mean 'adam'?"), std::string::npos);
   EXPECT_NE(refuse("ada_factor").find("; did you mean 'adafactor'?"), std::string::npos);
   EXPECT_EQ(refuse("lbfgs:lr=1"),

@@ -6,6 +6,7 @@
 #include "passes/train/TrainingProgram.h"
 
 #include "compiler/evaluator/Evaluator.h"
+#include "passes/train/ByteStates.h"
 #include "passes/train/Losses.h"
 #include "passes/train/Optimizers.h"
 #include "passes/train/ProgramParts.h"
@@ -310,7 +311,8 @@ public:
       for (unsigned i = 0; i < reference.getNumArguments(); ++i)
         gradients[nameOf(i).str()] = store(i, gradientOf(i, t));
       Memory before = memory;
-      step(program->lookupSymbol<func::FuncOp>("update"), memory, gradients, {}, evaluator::Precision::f64);
+      step(program->lookupSymbol<func::FuncOp>("update"), memory, gradients, {},
+           evaluator::Precision::declared); // f64, but for what is kept in bytes
       for (unsigned i = 0; scale != 1 && i < reference.getNumArguments(); ++i) {
         HostTensor &now = memory[nameOf(i).str()], &old = before[nameOf(i).str()];
         for (int64_t j = 0; j < now.size(); ++j)
@@ -319,14 +321,48 @@ public:
     }
     EXPECT_EQ(memory.at("step").getInt(0), steps);
     double worst = 0;
-    for (unsigned i = 0; i < reference.getNumArguments(); ++i)
-      worst = std::max(
-          worst, distance(memory.at(nameOf(i).str()), store(i, attributeOf(reference, i, "test.expected"))));
+    for (unsigned i = 0; i < reference.getNumArguments(); ++i) {
+      const HostTensor &value = memory.at(nameOf(i).str());
+      worst = std::max(worst, reference.getArgAttr(i, "test.sums")
+                                  ? distance(weighRows(i, value), attributeOf(reference, i, "test.sums"))
+                                  : distance(value, store(i, attributeOf(reference, i, "test.expected"))));
+      if (scale == 1)
+        expectStates(i, memory);
+    }
     return worst;
   }
 
 private:
   StringAttr nameOf(unsigned i) { return reference.getArgAttrOfType<StringAttr>(i, "test.name"); }
+
+  /// Sums over columns, the first one once, the second one twice, and so on.
+  HostTensor weighRows(unsigned i, const HostTensor &value) {
+    HostTensor sums(attributeOf(reference, i, "test.sums").getType());
+    int64_t rows = sums.size(), columns = value.size() / rows;
+    bool isTransposed = bool(reference.getArgAttr(i, "test.permutation"));
+    for (int64_t j = 0; j < value.size(); ++j) {
+      int64_t row = isTransposed ? j % rows : j / columns, column = isTransposed ? j / rows : j % columns;
+      sums.setFloat(row, sums.getFloat(row) + static_cast<double>(column + 1) * value.getFloat(j));
+    }
+    return sums;
+  }
+
+  /// Integers are equal, and f32 numbers are as far apart as rounding of f64 may take them.
+  void expectStates(unsigned i, const Memory &memory) {
+    auto states = reference.getArgAttrOfType<DictionaryAttr>(i, "test.states");
+    for (NamedAttribute state : states ? states.getValue() : ArrayRef<NamedAttribute>()) {
+      std::string name = (nameOf(i).getValue() + "." + state.getName().getValue()).str();
+      HostTensor expected = *HostTensor::fromAttribute(cast<ElementsAttr>(state.getValue()));
+      ASSERT_TRUE(memory.count(name)) << name;
+      ASSERT_EQ(memory.at(name).getType(), expected.getType()) << name;
+      int64_t different = 0;
+      for (int64_t j = 0; j < expected.size(); ++j)
+        different += expected.isFloat()
+                         ? std::fabs(memory.at(name).getFloat(j) / expected.getFloat(j) - 1) > 0x1p-23
+                         : memory.at(name).getInt(j) != expected.getInt(j);
+      EXPECT_EQ(different, 0) << name;
+    }
+  }
 
   /// The tensor of parameter `i` as the program sees it.
   HostTensor store(unsigned i, const HostTensor &file) {
@@ -375,6 +411,74 @@ TEST_F(TrainingProgramTest, OptimizersAgreeWithTheirDefinitions) {
   for (const OptimizerDefinition *each : listOptimizers())
     EXPECT_TRUE(tested.count(each->name)) << each->name << " needs test/passes/train/optimizers/"
                                           << each->name << ".py, and make_torch_references.py";
+}
+
+/// Codes of bytes are equal to bitsandbytes' after every step, as the numbers behind them are f64.
+TEST_F(TrainingProgramTest, ByteStatesAreThoseOfBitsandbytes) {
+  modules.push_back(load("byte_states.mlir"));
+  ASSERT_TRUE(modules.back());
+  for (func::FuncOp reference : modules.back()->getOps<func::FuncOp>()) {
+    if (reference.getName() == "maps")
+      continue;
+    SCOPED_TRACE(reference.getName().str());
+    OptimizerCase each(reference);
+    UpdateOptions options;
+    each.build(options);
+    ASSERT_FALSE(HasFatalFailure());
+    EXPECT_LE(each.run(), 2000 * kOptimizerTolerance); // sums of 64 numbers, with weights up to 64
+  }
+}
+
+/// Every code, and f32 numbers around the middle of every two, against the definition.
+TEST_F(TrainingProgramTest, BytesAreTheNearestOfTheMap) {
+  modules.push_back(load("byte_states.mlir"));
+  ASSERT_TRUE(modules.back());
+  auto maps = modules.back()->lookupSymbol<func::FuncOp>("maps");
+  for (bool isSigned : {true, false}) {
+    HostTensor map =
+        *HostTensor::fromAttribute(maps->getAttrOfType<DenseElementsAttr>(isSigned ? "signed" : "positive"));
+    std::array<float, 256> own = createDynamicMap(isSigned);
+    std::vector<float> values;
+    for (int64_t i = 0; i < 256; ++i) {
+      EXPECT_EQ(own[i], static_cast<float>(map.getFloat(i))) << i;
+      float value = own[i], middle = i < 255 ? (own[i] + own[i + 1]) / 2 : 1;
+      for (float each : {value, middle})
+        for (float limit : {-2.0f, 2.0f}) {
+          float near = each;
+          for (int ulp = 0; ulp < 4; ++ulp, near = std::nextafter(near, limit))
+            if (std::fabs(near) <= 1 && (isSigned || near >= 0))
+              values.push_back(near);
+        }
+    }
+    if (isSigned)
+      values.insert(values.end(), {-1.0f, -0.0f, 1e-30f, -1e-30f});
+    // In front of 255 of them a 1, so that they are shares.
+    int64_t rows = (static_cast<int64_t>(values.size()) + 254) / 255;
+    values.resize(rows * 255);
+    HostTensor input(RankedTensorType::get({rows, 256}, Float32Type::get(&context)));
+    for (int64_t j = 0; j < input.size(); ++j)
+      input.setFloat(j, j % 256 == 0 ? 1 : values[j - j / 256 - 1]);
+    nn::TensorBuilder b(UnknownLoc::get(&context), &context);
+    func::FuncOp function =
+        func::FuncOp::create(b.getLoc(), "encode", b.getFunctionType({input.getType()}, {}));
+    Block &block = *function.addEntryBlock();
+    b.setInsertionPointToEnd(&block);
+    ByteState state = encode(b, block.getArgument(0), isSigned);
+    func::ReturnOp::create(
+        b, ValueRange{state.codes, state.largest, decode(b, state, isSigned, b.getF32Type())});
+    auto results = Evaluator(evaluator::Precision::declared).evaluate(block, input);
+    ASSERT_TRUE(succeeded(results));
+    for (int64_t j = 0; j < input.size(); ++j) {
+      double value = input.getFloat(j);
+      int64_t nearest = 0; // the first of equal ones
+      for (int64_t code = 1; code < 256; ++code)
+        if (std::fabs(own[code] - value) < std::fabs(own[nearest] - value))
+          nearest = code;
+      EXPECT_EQ((*results)[0].getInt(j) & 255, nearest) << value;
+      EXPECT_EQ((*results)[2].getFloat(j), static_cast<double>(own[nearest]));
+    }
+    function.erase();
+  }
 }
 
 /// The flags of a reference.

@@ -38,7 +38,7 @@ static void chooseKept(const LoopProgram &program, LoopPlan &plan) {
       bool scattered = node.kind == LoopNode::load && (node.at.scales[program.laneDim] & ~int64_t(1)) != 0;
       bool costly =
           ((node.kind == LoopNode::operation || node.kind == LoopNode::random) && node.cost >= kKeepCost) ||
-          node.kind == LoopNode::range || scattered;
+          node.kind == LoopNode::range || scattered || program.isLookup(node);
       if (costly && (node.dims >> program.laneDim & 1) && (node.dims & reduced) && firstPass[n] < pass) {
         if (!llvm::is_contained(plan.kept, n)) {
           plan.kept.push_back(n);

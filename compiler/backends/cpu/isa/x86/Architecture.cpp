@@ -99,6 +99,36 @@ public:
     return result;
   }
 
+  /// VPERMT2PS, each of two registers of 16, and selections between them by the higher bits.
+  Value emitLookup(OpBuilder &builder, Location loc, ArrayRef<Value> table, Value index) const override {
+    auto words = cast<VectorType>(index.getType());
+    if (words.getRank() != 1 || words.getDimSize(0) != 16 || !words.getElementType().isInteger(32))
+      return Value();
+    auto result = cast<VectorType>(table.front().getType()), numbers = words.clone(builder.getF32Type());
+    auto as = [&](VectorType type, Value value) -> Value {
+      return value.getType() == type ? value : LLVM::BitcastOp::create(builder, loc, type, value).getResult();
+    };
+    SmallVector<Value> found;
+    for (size_t i = 0; i + 1 < table.size(); i += 2)
+      found.push_back(LLVM::CallIntrinsicOp::create(
+                          builder, loc, numbers, builder.getStringAttr("llvm.x86.avx512.vpermi2var.ps.512"),
+                          ValueRange{as(numbers, table[i]), index, as(numbers, table[i + 1])})
+                          .getResult(0));
+    for (int32_t bit = 32; found.size() > 1; bit *= 2) {
+      auto constant = [&](int32_t value) -> Value {
+        return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(words, value));
+      };
+      Value isHigh =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                arith::AndIOp::create(builder, loc, index, constant(bit)), constant(0));
+      SmallVector<Value> halves;
+      for (size_t i = 0; i + 1 < found.size(); i += 2)
+        halves.push_back(arith::SelectOp::create(builder, loc, isHigh, found[i + 1], found[i]));
+      found = std::move(halves);
+    }
+    return as(result, found.front());
+  }
+
   void emitUnitBegin(OpBuilder &builder, Location loc, Value configuration) const override {
     x86::emitUnitBegin(builder, loc, configuration);
   }

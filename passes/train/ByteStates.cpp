@@ -1,0 +1,184 @@
+// States of optimizers in eight bits a value.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Codes of magnitudes are found without a search: in a power of ten they are evenly spaced, so that a product and a sum
+// give a code that is right or one too small, and a table says from which magnitude on the next one is nearer.
+#include "passes/train/ByteStates.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace ortc::train {
+
+using nn::TensorBuilder;
+
+static constexpr int kTens = 7;
+static constexpr float kScales[kTens] = {1e-6f, 1e-5f, 1e-4f, 1e-3f, 1e-2f, 1e-1f, 1};
+
+/// Means in the power of ten, and codes of magnitudes below its first one.
+static int meansOf(int ten, bool isSigned) { return 1 << (ten + !isSigned); }
+static int codesBelow(int ten, bool isSigned) { return isSigned ? 1 << ten : (2 << ten) - 1; }
+
+/// 0, the means, 1.
+static std::vector<float> magnitudes(bool isSigned) {
+  std::vector<float> values{0};
+  for (int ten = 0; ten < kTens; ++ten) {
+    const int n = meansOf(ten, isSigned);
+    const float step = (1.0f - 0.1f) / static_cast<float>(n);
+    auto bound = [&](int k) { // of torch.linspace(0.1, 1, n + 1)
+      return k < (n + 1) / 2 ? std::fma(step, static_cast<float>(k), 0.1f)
+                             : std::fma(-step, static_cast<float>(n - k), 1.0f);
+    };
+    for (int k = 0; k < n; ++k)
+      values.push_back(kScales[ten] * ((bound(k) + bound(k + 1)) / 2));
+  }
+  values.push_back(1);
+  return values;
+}
+
+std::array<float, 256> createDynamicMap(bool isSigned) {
+  std::vector<float> values = magnitudes(isSigned);
+  if (isSigned)
+    for (size_t i = values.size() - 1; i-- > 1;)
+      values.push_back(-values[i]);
+  std::array<float, 256> map{};
+  assert(values.size() == map.size());
+  llvm::copy(values, map.begin());
+  llvm::sort(map);
+  return map;
+}
+
+Blocks::Blocks(TensorBuilder &b, ArrayRef<int64_t> shape, ArrayRef<int64_t> axes)
+    : b(b), shape(shape), axes(axes), isMoved(!llvm::is_sorted(axes)) {
+  for (int64_t size : shape)
+    elements *= size;
+  count = (elements + kSize - 1) / kSize;
+}
+
+Value Blocks::cut(Value tensor) const {
+  if (isMoved)
+    tensor = b.transpose(tensor, axes);
+  if (int64_t rest = count * kSize - elements)
+    tensor = b.padZeros(b.reshape(tensor, {elements}), {0}, {rest});
+  return b.reshape(tensor, {count, kSize});
+}
+
+Value Blocks::join(Value rows) const {
+  if (elements != count * kSize)
+    rows = b.slice(b.reshape(rows, {count * kSize}), {0}, {elements});
+  Value tensor = b.reshape(rows, shape);
+  if (!isMoved)
+    return tensor;
+  SmallVector<int64_t> back(axes.size());
+  for (auto [i, axis] : llvm::enumerate(axes))
+    back[axis] = static_cast<int64_t>(i);
+  return b.transpose(tensor, back);
+}
+
+namespace {
+
+/// Arithmetic on rows.
+class Coder {
+public:
+  Coder(TensorBuilder &b, ArrayRef<int64_t> shape, bool isSigned)
+      : b(b), shape(shape), isSigned(isSigned), numbers(RankedTensorType::get(shape, b.getF32Type())),
+        words(RankedTensorType::get(shape, b.getI32Type())) {}
+
+  Value decode(const ByteState &state) {
+    std::array<float, 256> map = createDynamicMap(isSigned);
+    Value index = b.cast(state.codes, b.getI32Type(), /*fromUnsigned=*/true);
+    return b.mul(lookUp<float>(map, index), b.broadcast(state.largest, shape, {0}));
+  }
+
+  ByteState encode(Value rows) {
+    Value largest = b.reduce(nn::ReduceKind::max, isSigned ? b.abs(rows) : rows, {1});
+    Value inverse = b.div(b.constantLike(largest, 1), largest);
+    Value share = b.mul(rows, b.broadcast(inverse, shape, {0}));
+    Value code = guess(isSigned ? b.abs(share) : share);
+    // Twice the bits of the magnitude, and one more below zero.
+    Value bits = arith::BitcastOp::create(b, words, share);
+    Value sign = arith::ShRUIOp::create(b, bits, word(31));
+    Value place = arith::OrIOp::create(b, arith::ShLIOp::create(b, bits, word(1)), sign);
+    Value isNext = b.compare(arith::CmpIPredicate::sgt, place, lookUp<int32_t>(limits(), code));
+    code = b.add(code, b.cast(isNext, b.getI32Type(), /*fromUnsigned=*/true));
+    if (isSigned) {
+      Value negative = b.maximum(b.sub(word(kZero), code), word(0)); // there is no -1
+      Value isNegative = b.compare(arith::CmpIPredicate::ne, sign, word(0));
+      code = b.select(isNegative, negative, b.add(word(kZero), code));
+    }
+    return {b.cast(code, b.getI8Type()), largest};
+  }
+
+private:
+  static constexpr int kZero = 127; ///< the code of 0, with signs
+
+  Value word(int64_t value) { return b.constant(words, static_cast<double>(value)); }
+  template <typename T> Value lookUp(ArrayRef<T> table, Value index) {
+    auto type = RankedTensorType::get({static_cast<int64_t>(table.size())},
+                                      std::is_same_v<T, float> ? Type(b.getF32Type()) : b.getI32Type());
+    Value values = arith::ConstantOp::create(b, DenseElementsAttr::get(type, table));
+    return nn::GatherOp::create(b, RankedTensorType::get(shape, type.getElementType()), values, index, 0);
+  }
+
+  /// The code of a magnitude, counted from zero, or the one below it. In the middle of a mean's range the one becomes
+  /// the other, so that rounding here decides nothing.
+  Value guess(Value magnitude) {
+    auto number = [&](double value) { return b.constant(numbers, value); };
+    auto factor = [&](int ten) { return meansOf(ten, isSigned) / (0.9 * kScales[ten]); };
+    auto offset = [&](int ten) {
+      return codesBelow(ten, isSigned) - meansOf(ten, isSigned) / 9.0 - 1; // the range begins at a tenth
+    };
+    Value slope = number(factor(kTens - 1)), start = number(offset(kTens - 1));
+    for (int ten = kTens - 1; ten-- > 0;) {
+      Value isBelow = b.compare(arith::CmpFPredicate::OLT, magnitude, number(kScales[ten]));
+      slope = b.select(isBelow, number(factor(ten)), slope);
+      start = b.select(isBelow, number(offset(ten)), start);
+    }
+    // Behind 2^23 an f32 has no fraction: its low bits are the rounded number, and in range whatever it is.
+    Value rounded = b.add(b.add(b.mul(magnitude, slope), start), number(0x1p23));
+    return arith::AndIOp::create(b, arith::BitcastOp::create(b, words, rounded), word(kMask()));
+  }
+  int64_t kMask() const { return isSigned ? 127 : 255; }
+
+  /// For each code twice the bits of the magnitude in the middle between it and the next one, and one more where no f32
+  /// is there.
+  SmallVector<int32_t> limits() const {
+    std::vector<float> values = magnitudes(isSigned);
+    SmallVector<int32_t> table;
+    for (int64_t code = 0; code <= kMask(); ++code) {
+      if (code + 1 == static_cast<int64_t>(values.size())) {
+        table.push_back(std::numeric_limits<int32_t>::max());
+        continue;
+      }
+      double middle = (static_cast<double>(values[code]) + values[code + 1]) / 2;
+      float below = static_cast<float>(middle);
+      if (below > middle)
+        below = std::nextafter(below, 0.0f);
+      table.push_back(2 * llvm::bit_cast<int32_t>(below) + (below != middle));
+    }
+    return table;
+  }
+
+  TensorBuilder &b;
+  ArrayRef<int64_t> shape;
+  bool isSigned;
+  RankedTensorType numbers, words;
+};
+
+} // namespace
+
+Value decode(TensorBuilder &b, const ByteState &state, bool isSigned, Type element) {
+  return b.cast(Coder(b, TensorBuilder::shapeOf(state.codes), isSigned).decode(state), element);
+}
+
+ByteState encode(TensorBuilder &b, Value rows, bool isSigned) {
+  return Coder(b, TensorBuilder::shapeOf(rows), isSigned).encode(b.cast(rows, b.getF32Type()));
+}
+
+} // namespace ortc::train
