@@ -46,7 +46,7 @@ void describeBatch(ModuleOp source, ArrayRef<LossSpec> losses, CompileFacts &fac
   std::vector<LabelSource> labels;
   for (auto [loss, fact] : llvm::zip(losses, facts.losses)) {
     // A label of class indices is the output without its classes; those of sequences follow its frames.
-    const train::LossDefinition *definition = train::findLoss(loss.name);
+    const train::LossDefinition *definition = train::findLoss(loss);
     std::optional<int64_t> dropped;
     if (definition && definition->label == train::LabelKind::Sequences)
       dropped = 0;
@@ -73,7 +73,7 @@ std::string tellClassAxis(const LossSpec &loss, const LossFacts &facts) {
 
 std::string warnOfProbabilities(ModuleOp source, const proto::ModelProto &model, const LossSpec &loss,
                                 const std::string &output) {
-  const train::LossDefinition *definition = train::findLoss(loss.name);
+  const train::LossDefinition *definition = train::findLoss(loss);
   if (!definition || definition->misfits.empty())
     return "";
   auto graphs = source.getOps<onnx::GraphOp>();

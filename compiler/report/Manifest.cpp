@@ -3,10 +3,11 @@
 #include "compiler/report/Manifest.h"
 
 #include "compiler/artifact/ArtifactReader.h"
+#include "compiler/artifact/ArtifactWriter.h"
 #include "compiler/report/MemoryReport.h"
 #include "host/json.h"
-#include "passes/train/Losses.h"
-#include "passes/train/Optimizers.h"
+#include "passes/train/OnnxLoss.h"
+#include "passes/train/OnnxOptimizer.h"
 
 namespace ortc::report {
 
@@ -32,11 +33,18 @@ static bool isToldInOtherWords(std::string_view key, bool hasClasses) {
          key == train::kClassWeight || key == train::kPosWeight;
 }
 
+/// Of the bytes of a file.
+static std::string sha256Of(const frontend::FunctionFile &file) {
+  return artifact::sha256Hex(file.getBytes().data(), file.getBytes().size());
+}
+
 static Json describeLoss(const LossSpec &spec, const LossFacts &facts) {
   Json loss{{"kind", spec.name}};
   loss["output"] = facts.output;
   if (spec.outputs.size() > 1)
     loss["outputs"] = spec.outputs;
+  if (spec.file)
+    loss["sha256"] = sha256Of(*spec.file->file);
   if (spec.source == LossSource::Output)
     return loss;
   const bool hasClasses = train::hasClasses(spec);
@@ -45,7 +53,7 @@ static Json describeLoss(const LossSpec &spec, const LossFacts &facts) {
     loss["classes"] = facts.shape[*axis];
   }
   const Settings settings = train::settingsOf(spec);
-  const train::LossDefinition &definition = *train::findLoss(spec.name);
+  const train::LossDefinition &definition = *train::findLoss(spec);
   for (const Key &key : definition.keys)
     if (!isToldInOtherWords(key.name, hasClasses))
       loss[key.name] = toJson(settings.get(key.name));
@@ -111,6 +119,8 @@ static void describeUpdate(const UpdateSpecs &specs, Json &optimizer) {
 static Json describeOptimizer(const CompileOptions &options) {
   const Settings settings = train::settingsOf(options.optimizer);
   Json optimizer{{"kind", options.optimizer.name}};
+  if (options.optimizer.file)
+    optimizer["sha256"] = sha256Of(*options.optimizer.file->file);
   for (const Key &key : train::orderKeys(train::definitionOf(options.optimizer)))
     if (!key.isRare || settings.get(key.name) != key.initial)
       optimizer[key.name] = toJson(settings.get(key.name));
@@ -122,6 +132,8 @@ static Json describeOptimizer(const CompileOptions &options) {
       Json item{{"regex", group.pattern.getText()}, {"lr_scale", read->lrScale}};
       if (read->isOther)
         item["kind"] = read->optimizer.name;
+      if (read->isOther && read->optimizer.file)
+        item["sha256"] = sha256Of(*read->optimizer.file->file);
       for (const Key &key : train::orderKeys(train::definitionOf(read->optimizer)))
         if (auto given = read->own.find(key.name); given != read->own.end())
           item[key.name] = toJson(given->second);

@@ -20,11 +20,11 @@
 namespace ortc::train {
 
 // Names of the attributes on function arguments and results.
-inline constexpr llvm::StringLiteral kTensor = "train.tensor";     // argument: symbol
-inline constexpr llvm::StringLiteral kInput = "train.input";       // argument: name
-inline constexpr llvm::StringLiteral kOutput = "train.output";     // result: name
-inline constexpr llvm::StringLiteral kLoss = "train.loss";         // result: unit; of "accumulation" also "last"
-inline constexpr llvm::StringLiteral kUpdate = "train.update";     // result: symbol
+inline constexpr llvm::StringLiteral kTensor = "train.tensor"; // argument: symbol
+inline constexpr llvm::StringLiteral kInput = "train.input";   // argument: name
+inline constexpr llvm::StringLiteral kOutput = "train.output"; // result: name
+inline constexpr llvm::StringLiteral kLoss = "train.loss";     // result: unit; of "accumulation" also "last"
+inline constexpr llvm::StringLiteral kUpdate = "train.update"; // result: symbol
 inline constexpr llvm::StringLiteral kGradient = "train.gradient"; // result: symbol
 inline constexpr llvm::StringLiteral kBackward =
     "train.backward"; // unit; result of "forward_backward": it follows from cotangents; of "update": from gradients

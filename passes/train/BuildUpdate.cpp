@@ -489,7 +489,8 @@ LogicalResult UpdateBuilder::takeStates(TensorOp parameter, const OptimizerDefin
       shape = state.shape(step.shape);
     if (!shape)
       continue;
-    FailureOr<Port> port = tensors.getState(state.name, parameter, RankedTensorType::get(*shape, element));
+    FailureOr<Port> port =
+        tensors.getState(state.name, parameter, RankedTensorType::get(*shape, element), state.initial);
     if (failed(port))
       return failure();
     step.states[state.name] = port->value;
@@ -517,10 +518,11 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value whole, Va
   const Settings &settings = group.getSettings();
   Type element = TensorBuilder::elementOf(gradient);
   RankedTensorType type = trainedType(parameter).clone(element);
-  bool turns = settings.has(kMaximize) && settings.isOn(kMaximize);
+  bool turns = !group.getFile() && settings.has(kMaximize) && settings.isOn(kMaximize);
   UpdateStep step{{b, settings}, b.cast(stored, element), turns ? b.neg(gradient) : gradient};
   step.shape = type.getShape();
   step.axes = axesOf(parameter);
+  step.file = group.getFile();
   if (failed(group.takeScalars(tensors, b, decays(parameter, group), step.scalars)) ||
       failed(checkSparse(parameter, group, step)))
     return failure();
@@ -535,6 +537,8 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value whole, Va
     step.gradient = blocks->cut(step.gradient);
   }
   definition.update(step);
+  if (step.isRefused)
+    return failure();
   if (blocks)
     step.parameter = blocks->join(step.parameter);
   FailureOr<Value> constrained = constraints.constrainValue(parameter, step.parameter);

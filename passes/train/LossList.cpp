@@ -23,7 +23,7 @@ static std::string_view takeName(std::string_view &text) {
 
 /// The outputs of `A+B`: of a loss that reads one, the name as a whole.
 static Expected<std::vector<std::string>> splitOutputs(std::string_view text, const LossSpec &loss) {
-  const std::vector<const char *> &wanted = findLoss(loss.name)->predictions;
+  const std::vector<const char *> &wanted = findLoss(loss)->predictions;
   std::vector<std::string> outputs;
   for (size_t plus = 0; plus != std::string_view::npos && outputs.size() < wanted.size();) {
     plus = wanted.size() == 1 ? std::string_view::npos : text.find('+');
@@ -58,7 +58,7 @@ static Expected<LossSpec> parseNamedLoss(std::string_view text) {
   ORTC_TRY(parseLoss(spec).moveTo(parsed));
   if (parsed.source == LossSource::None && (hasOutputs || !weight.empty()))
     return Status::refusal(quote(text) + ": none reads nothing; leave what follows it out");
-  if (parsed.source == LossSource::Formula && (hasOutputs || findLoss(parsed.name)->predictions.size() > 1))
+  if (parsed.source == LossSource::Formula && (hasOutputs || findLoss(parsed)->predictions.size() > 1))
     ORTC_TRY(splitOutputs(outputs, parsed).moveTo(parsed.outputs));
   parsed.text = std::string(text);
   if (name.data()) {

@@ -3,6 +3,7 @@
 #include "passes/train/Losses.h"
 
 #include "dialects/train/TrainDialect.h"
+#include "passes/train/OnnxLoss.h"
 #include "passes/train/losses/FactorFiles.h"
 #include "support/EditDistance.h"
 #include "llvm/ADT/STLExtras.h"
@@ -35,6 +36,10 @@ const LossDefinition *findLoss(StringRef name) {
   return found == listLosses().end() ? nullptr : *found;
 }
 
+const LossDefinition *findLoss(const LossSpec &loss) {
+  return loss.file ? &loss.file->definition : findLoss(StringRef(loss.name));
+}
+
 std::vector<Key> keysOf(const LossDefinition &definition) {
   std::vector<Key> keys = definition.keys;
   if (llvm::none_of(keys, [](const Key &key) { return key.name == std::string_view(kReduction); }))
@@ -53,7 +58,9 @@ Expected<LossSpec> parseLoss(std::string_view text) {
   parsed.isGiven = true;
   const LossDefinition *definition = findLoss(word);
   const std::string what = "loss " + quote(word);
-  if (word == "output") {
+  if (word == "onnx" && hasRest) {
+    ORTC_TRY(parseOnnxLoss(rest, parsed));
+  } else if (word == "output") {
     parsed.source = LossSource::Output;
     parsed.outputs = {std::string(rest)};
     if (rest.empty())
@@ -65,7 +72,7 @@ Expected<LossSpec> parseLoss(std::string_view text) {
     std::vector<std::string> words;
     for (const LossDefinition *each : listLosses())
       words.push_back(each->name);
-    words.insert(words.end(), {"output:NAME", "none"});
+    words.insert(words.end(), {"onnx:FILE", "output:NAME", "none"});
     auto distance = [&](const std::string &each) { return editDistance(each, word); };
     auto nearest = llvm::min_element(
         words, [&](const std::string &a, const std::string &b) { return distance(a) < distance(b); });
@@ -83,13 +90,14 @@ std::string describeLosses() {
   for (const LossDefinition *each : listLosses())
     text += formatSpec(each->name, each->keys) + ", ";
   return text +
-         "output:NAME (the graph computes its loss) or none; formulas also take reduction=mean|sum and "
+         "onnx:FILE (an ONNX function), output:NAME (the graph computes its loss) or none; formulas also "
+         "take reduction=mean|sum and "
          "sample_weight=1; default: " +
          LossSpec().name;
 }
 
 static const LossDefinition &definitionOf(const LossSpec &loss) {
-  const LossDefinition *definition = findLoss(loss.name);
+  const LossDefinition *definition = findLoss(loss);
   assert(definition && "a spec of a formula names one");
   return *definition;
 }
@@ -132,6 +140,8 @@ static Type computeType(Type element) {
 
 FailureOr<RankedTensorType> inferLabelType(const LossSpec &loss, RankedTensorType prediction, Location loc) {
   const LossDefinition &definition = definitionOf(loss);
+  if (loss.file && loss.file->label)
+    return loss.file->inferType(*loss.file->label, prediction, loc);
   if (definition.inferLabel)
     return RankedTensorType::get(definition.inferLabel(settingsOf(loss), prediction),
                                  IntegerType::get(loc.getContext(), 64));
@@ -155,6 +165,13 @@ FailureOr<SmallVector<LossInput>> inferLossInputs(const LossSpec &loss, RankedTe
   const Settings settings = settingsOf(loss);
   if (auto list = definitionOf(loss).listInputs)
     inputs = list(settings, prediction);
+  for (const frontend::FunctionValue *input :
+       loss.file ? ArrayRef(loss.file->inputs) : ArrayRef<const frontend::FunctionValue *>()) {
+    FailureOr<RankedTensorType> type = loss.file->inferType(*input, prediction, loc);
+    if (failed(type))
+      return failure();
+    inputs.push_back({input->name, *type});
+  }
   if (settings.isOn(kSampleWeight)) {
     FailureOr<RankedTensorType> label = inferLabelType(loss, prediction, loc);
     if (failed(label))
@@ -285,7 +302,10 @@ FailureOr<Value> buildLossValue(TensorBuilder &b, const LossSpec &loss, ValueRan
     inputs = inputs.drop_back();
   }
   operands.inputs = inputs;
-  return definitionOf(loss).build(operands);
+  Value value = definitionOf(loss).build(operands);
+  if (!value)
+    return failure();
+  return value;
 }
 
 } // namespace ortc::train

@@ -81,7 +81,8 @@ struct LossDefinition {
   std::vector<Misfit> misfits = {};
   /// Whether shapes of predictions go together; null: they must be equal.
   bool (*fits)(llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes) = nullptr;
-  /// The scalar loss, of reduceTerms(): a mean or a sum over samples, as `ortc eval` takes it to be.
+  /// The scalar loss, of reduceTerms(): a mean or a sum over samples, as `ortc eval` takes it to be. Null where an
+  /// error was reported.
   mlir::Value (*build)(const LossOperands &operands);
   /// Why the formula does not take a prediction of that type, or null.
   const char *(*misshape)(const Settings &settings, mlir::RankedTensorType prediction) = nullptr;
@@ -100,6 +101,8 @@ struct LossDefinition {
 llvm::ArrayRef<const LossDefinition *> listLosses();
 /// The definition, or null.
 const LossDefinition *findLoss(llvm::StringRef name);
+/// That of a spec: null unless it is of LossSource::Formula.
+const LossDefinition *findLoss(const LossSpec &loss);
 
 /// The keys of the definition, and those that every loss has.
 std::vector<Key> keysOf(const LossDefinition &definition);

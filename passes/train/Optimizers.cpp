@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/Optimizers.h"
 
+#include "passes/train/OnnxFunction.h"
+#include "passes/train/OnnxOptimizer.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <cmath>
@@ -28,7 +30,8 @@ static const OptimizerDefinition *findOptimizer(StringRef name) {
 }
 
 const OptimizerDefinition &definitionOf(const OptimizerSpec &optimizer) {
-  const OptimizerDefinition *definition = findOptimizer(optimizer.name);
+  const OptimizerDefinition *definition =
+      optimizer.file ? &optimizer.file->definition : findOptimizer(optimizer.name);
   assert(definition && "a spec names an optimizer of the table");
   return *definition;
 }
@@ -63,11 +66,13 @@ static Status refuseName(std::string_view name) {
   std::vector<std::string> words;
   for (const OptimizerDefinition *each : listOptimizers())
     words.push_back(each->name);
+  words.push_back("onnx:FILE");
   return Status::refusal("there is no optimizer " + quote(name) + "; there are " + joinWords(words) +
                          suggestWord(name, words));
 }
 
-Expected<OptimizerSpec> parseOptimizer(std::string_view text) {
+/// What has no default need not be given yet.
+static Expected<OptimizerSpec> readOptimizer(std::string_view text) {
   std::string_view word, rest;
   bool hasRest = false;
   splitSpec(text, word, rest, hasRest);
@@ -75,11 +80,27 @@ Expected<OptimizerSpec> parseOptimizer(std::string_view text) {
   parsed.name = std::string(word);
   parsed.text = std::string(text);
   parsed.isGiven = true;
-  const std::string what = "optimizer " + quote(word);
-  const OptimizerDefinition *definition = findOptimizer(word);
-  if (!definition)
+  if (word == "onnx" && hasRest) {
+    std::string_view keys;
+    ORTC_TRY(readOnnxOptimizer(rest, parsed.file, keys));
+    parsed.name = parsed.file->name;
+    rest = keys;
+    hasRest = !keys.empty();
+  } else if (!findOptimizer(word)) {
     return refuseName(word);
-  ORTC_TRY(parseSettings(hasRest, rest, what, definition->keys, definition->contradict).moveTo(parsed.given));
+  }
+  const OptimizerDefinition &definition = definitionOf(parsed);
+  ORTC_TRY(
+      parseSettings(hasRest, rest, "optimizer " + quote(parsed.name), definition.keys, definition.contradict)
+          .moveTo(parsed.given));
+  return parsed;
+}
+
+Expected<OptimizerSpec> parseOptimizer(std::string_view text) {
+  Expected<OptimizerSpec> parsed = readOptimizer(text);
+  if (parsed && parsed->file)
+    ORTC_TRY(
+        checkRequired(definitionOf(*parsed).keys, settingsOf(*parsed), "optimizer " + quote(parsed->name)));
   return parsed;
 }
 
@@ -104,7 +125,7 @@ Expected<OptimizerGroup> readGroup(const GroupSpec &group, const OptimizerSpec &
   std::string keys = group.keys, name = takeName(keys);
   std::string what = "group " + quote(group.pattern.getText());
   if (!name.empty()) {
-    if (Status status = parseOptimizer(name).moveTo(read.optimizer); !status.isOk())
+    if (Status status = readOptimizer(name).moveTo(read.optimizer); !status.isOk())
       return Status::refusal(what + ": " + status.getMessage());
     read.isOther = true;
   }
@@ -124,6 +145,8 @@ Expected<OptimizerGroup> readGroup(const GroupSpec &group, const OptimizerSpec &
   if (const char *reason =
           definition.contradict ? definition.contradict(settingsOf(read.optimizer)) : nullptr)
     return Status::refusal(what + ": " + reason);
+  if (read.optimizer.file)
+    ORTC_TRY(checkRequired(definition.keys, settingsOf(read.optimizer), what));
   return read;
 }
 
@@ -138,7 +161,7 @@ std::string describeOptimizers() {
   std::vector<std::string> specs;
   for (const OptimizerDefinition *each : listOptimizers())
     specs.push_back(formatSpec(each->name, each->keys));
-  return llvm::join(specs, ", ") + "; default: " + OptimizerSpec().name;
+  return llvm::join(specs, ", ") + ", onnx:FILE (an ONNX function); default: " + OptimizerSpec().name;
 }
 
 Key lrKey(double initial) { return {kLr, initial, kNotNegative, "learning rate"}; }

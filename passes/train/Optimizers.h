@@ -36,7 +36,9 @@ struct UpdateStep : ScalarStep {
   llvm::ArrayRef<int64_t> shape = {};       ///< of what is trained, as the file has it
   /// The dimension of `parameter` that is dimension i of `shape`, as parameters may be stored transposed.
   llvm::SmallVector<int64_t> axes = {};
-  bool isSparse = false; ///< of rows that have a gradient, whose state waits in between
+  bool isSparse = false;               ///< of rows that have a gradient, whose state waits in between
+  const OnnxOptimizer *file = nullptr; ///< the formula is an ONNX function
+  bool isRefused = false; ///< set by a formula that does not take the parameter, and has said why
 
   /// The scalar times the tensor.
   mlir::Value scale(mlir::Value tensor, mlir::Value scalar);
@@ -53,7 +55,7 @@ enum class Storage {
   PositiveBytes ///< of numbers that are not negative
 };
 
-/// Zero at first, and of the shape, type and layout of the parameter it belongs to.
+/// Of the shape, type and layout of the parameter it belongs to.
 struct StateDefinition {
   const char *name;
   bool (*isNeeded)(const Settings &settings) = nullptr; ///< null: always
@@ -61,6 +63,7 @@ struct StateDefinition {
   std::optional<llvm::SmallVector<int64_t>> (*shape)(llvm::ArrayRef<int64_t> file) = nullptr;
   Storage storage =
       Storage::Whole; ///< others are for elementwise formulas, which then see rows of 256 elements
+  double initial = 0; ///< of every element
 };
 
 /// State of rank 0, f64, that all parameters with the same `keys` share.

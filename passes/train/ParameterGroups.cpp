@@ -11,7 +11,8 @@ namespace ortc::train {
 using nn::TensorBuilder;
 
 ParameterGroup::ParameterGroup(const OptimizerSpec &optimizer)
-    : definition(&definitionOf(optimizer)), keys(orderKeys(*definition)), settings(settingsOf(optimizer)) {}
+    : file(optimizer.file), definition(&definitionOf(optimizer)), keys(orderKeys(*definition)),
+      settings(settingsOf(optimizer)) {}
 
 ParameterGroup::ParameterGroup(const OptimizerGroup &group, size_t number) : ParameterGroup(group.optimizer) {
   prefix = "group" + std::to_string(number) + ".";

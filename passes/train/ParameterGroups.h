@@ -23,6 +23,8 @@ public:
 
   const OptimizerDefinition &getDefinition() const { return *definition; }
   const Settings &getSettings() const { return settings; }
+  /// The ONNX function that the formula is, or null.
+  const OnnxOptimizer *getFile() const { return file.get(); }
   /// Whether the group gives this key, so that nothing else decides about it.
   bool owns(llvm::StringRef key) const { return own.count(key) != 0; }
 
@@ -43,6 +45,7 @@ private:
                                  mlir::Value &value) const;
   bool isShared(const SharedState &state, const ParameterGroup &base) const;
 
+  std::shared_ptr<const OnnxOptimizer> file; ///< owns the definition, where there is one
   const OptimizerDefinition *definition;
   std::vector<Key> keys; ///< in the order of hyper-parameters
   Settings settings;

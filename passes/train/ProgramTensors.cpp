@@ -68,10 +68,10 @@ FailureOr<TensorOp> ProgramTensors::declareState(StringRef name, RankedTensorTyp
 }
 
 FailureOr<TensorOp> ProgramTensors::declareState(StringRef name, TensorOp owner, RankedTensorType type,
-                                                 DenseI64ArrayAttr permutation) {
+                                                 DenseI64ArrayAttr permutation, ElementsAttr initial) {
   std::string symbol = (owner.getSymName() + "." + name).str(), full = (owner.getName() + "." + name).str();
   return declare(
-      create(module, Role::state, symbol, full, type, permutation, {}, FlatSymbolRefAttr::get(owner)));
+      create(module, Role::state, symbol, full, type, permutation, initial, FlatSymbolRefAttr::get(owner)));
 }
 
 FailureOr<Port> ProgramTensors::portOf(FailureOr<TensorOp> state) {
@@ -87,12 +87,16 @@ FailureOr<Port> ProgramTensors::getState(StringRef name, RankedTensorType type, 
   return portOf(declareState(taken.contains(name) ? "optimizer." + name.str() : name.str(), type, initial));
 }
 
-FailureOr<Port> ProgramTensors::getState(StringRef name, TensorOp owner, RankedTensorType type) {
-  return portOf(declareState(name, owner, type, owner.getPermutationAttr()));
+FailureOr<Port> ProgramTensors::getState(StringRef name, TensorOp owner, RankedTensorType type,
+                                         double initial) {
+  ElementsAttr first;
+  if (initial != 0)
+    first = DenseElementsAttr::get(type, FloatAttr::get(type.getElementType(), initial).getValue());
+  return portOf(declareState(name, owner, type, owner.getPermutationAttr(), first));
 }
 
 FailureOr<Port> ProgramTensors::getRows(StringRef name, TensorOp owner, RankedTensorType type) {
-  FailureOr<TensorOp> tensor = declareState(name, owner, type, {});
+  FailureOr<TensorOp> tensor = declareState(name, owner, type, {}, {});
   if (auto integer = dyn_cast<IntegerType>(type.getElementType()); integer && succeeded(tensor))
     (*tensor)->setAttr(kDtype, TypeAttr::get(IntegerType::get(module.getContext(), integer.getWidth(),
                                                               IntegerType::Unsigned)));

@@ -19,9 +19,11 @@ public:
   /// State of `type` that starts at `initial`; null: at zero.
   mlir::FailureOr<Port> getState(llvm::StringRef name, mlir::RankedTensorType type,
                                  mlir::ElementsAttr initial = {});
-  /// State that starts at zero, is named `owner.name` and has the layout of its owner. `type` has the owner's rank.
-  mlir::FailureOr<Port> getState(llvm::StringRef name, TensorOp owner, mlir::RankedTensorType type);
-  /// The same of any rank, in the order of the file. Integers of it have no sign.
+  /// State that is named `owner.name` and has the layout of its owner. `type` has the rank of the owner. All elements
+  /// start at `initial`.
+  mlir::FailureOr<Port> getState(llvm::StringRef name, TensorOp owner, mlir::RankedTensorType type,
+                                 double initial = 0);
+  /// The same of any rank, in the order of the file, that starts at zero. Integers of it have no sign.
   mlir::FailureOr<Port> getRows(llvm::StringRef name, TensorOp owner, mlir::RankedTensorType type);
 
   /// Whether the model, or this object, has a tensor, an input or an output of that name.
@@ -34,7 +36,7 @@ public:
 private:
   mlir::FailureOr<TensorOp> declare(TensorOp tensor);
   mlir::FailureOr<TensorOp> declareState(llvm::StringRef name, TensorOp owner, mlir::RankedTensorType type,
-                                         mlir::DenseI64ArrayAttr permutation);
+                                         mlir::DenseI64ArrayAttr permutation, mlir::ElementsAttr initial);
   mlir::FailureOr<Port> portOf(mlir::FailureOr<TensorOp> state);
 
   mlir::ModuleOp module;

@@ -51,7 +51,7 @@ TEST(LossSpecTest, RefusesWithReason) {
                             "poisson_nll, focal, dice, hinge, hinge_embedding, soft_margin, "
                             "multilabel_soft_margin, multi_margin, info_nce, "
                             "ctc, cosine_embedding, triplet_margin, margin_ranking, gaussian_nll, "
-                            "distillation, output:NAME and none; the nearest is 'huber'");
+                            "distillation, onnx:FILE, output:NAME and none; the nearest is 'huber'");
   EXPECT_EQ(refuse("mse:beta=1"), "loss 'mse' has no option 'beta'; it takes reduction, sample_weight");
   EXPECT_EQ(refuse("none:beta=1"), "loss 'none' has no option 'beta'; it takes none");
   EXPECT_EQ(
@@ -185,8 +185,8 @@ TEST(OptimizerSpecTest, RefusesWithReason) {
   EXPECT_EQ(
       refuse("nosuch"),
       "there is no optimizer 'nosuch'; there are sgd, adam, adamw, adamw8bit, rmsprop, adagrad, adadelta, "
-      "adamax, nadam, "
-      "radam, lion, lion8bit, lamb, lars, adafactor, muon, schedule_free_sgd and schedule_free_adamw");
+      "adamax, nadam, radam, lion, lion8bit, lamb, lars, adafactor, muon, schedule_free_sgd, "
+      "schedule_free_adamw and onnx:FILE");
   EXPECT_NE(refuse("adan").find("; did you mean 'adam'?"), std::string::npos);
   EXPECT_NE(refuse("ada_factor").find("; did you mean 'adafactor'?"), std::string::npos);
   EXPECT_EQ(refuse("lbfgs:lr=1"),
