@@ -41,14 +41,15 @@ static std::string listNames(const std::vector<std::string> &names) {
   return names.empty() ? "none" : text + (names.size() > 8 ? ", ..." : "");
 }
 
-/// Logits [batch, tokens, classes] whose classes were taken to be the tokens, as PyTorch's convention has it.
-static std::string adviseAxis(const InputSpec &spec, const Shape &shape) {
-  bool isPlausible =
-      spec.isLabel && !isFloat(spec.type) && shape.size() == spec.shape.size() && shape.size() >= 2;
-  return isPlausible ? "; where the last axis of the output has the classes, compile with --loss "
-                       "cross_entropy:axis=" +
-                           std::to_string(shape.size())
-                     : "";
+/// Logits [batch, tokens, classes] whose classes were taken to be the tokens, as PyTorch's convention has it; or labels
+/// of sequences, which have their lengths beside them, of another size than the artifact's.
+static std::string adviseLabel(const InputSpec &spec, const Shape &shape, bool isSequence) {
+  if (!spec.isLabel || isFloat(spec.type) || shape.size() != spec.shape.size() || shape.size() < 2)
+    return "";
+  if (isSequence)
+    return "; compile with --loss ctc:labels=" + std::to_string(shape[1]);
+  return "; where the last axis of the output has the classes, compile with --loss cross_entropy:axis=" +
+         std::to_string(shape.size());
 }
 
 /// Finds the array of an input. `others`: graph inputs beside the label; the only one takes the only array beside the
@@ -120,6 +121,9 @@ Status Batches::describe(const DataSource &source, Field &field, std::vector<std
   if (!isSame) {
     if (!isRegrouped(array.shape, wanted)) {
       std::string hint = source.getShapeHint(wanted);
+      bool isSequence = std::any_of(fields.begin(), fields.end(), [](const Field &other) {
+        return other.spec.name.starts_with("target_lengths");
+      });
       return Status::failure(where + " has shape " + formatShape(array.shape) + " but input '" + spec.name +
                              "' is " + formatShape(wanted) +
                              ": all dimensions after the first must be equal" +
@@ -127,7 +131,7 @@ Status Batches::describe(const DataSource &source, Field &field, std::vector<std
                                   ? "; for one-hot or probability labels compile with --loss "
                                     "cross_entropy:probabilities=1"
                                   : "") +
-                             adviseAxis(spec, array.shape) + (hint.empty() ? "" : "; " + hint));
+                             adviseLabel(spec, array.shape, isSequence) + (hint.empty() ? "" : "; " + hint));
     }
     notes.push_back(where + " of shape " + formatShape(array.shape) + " is read as slices of " +
                     formatShape(wanted));

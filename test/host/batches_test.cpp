@@ -304,6 +304,17 @@ TEST(BatchesTest, NamesTheAxisOfLogitsWithClassesLast) {
             "cross_entropy:axis=2");
 }
 
+TEST(BatchesTest, NamesTheSizeOfLabelsOfSequences) {
+  NamedArray label{"label", DataType::Int64, {8, 5}, std::string(8 * 5 * 8, '\0')};
+  NamedArray lengths{"target_lengths", DataType::Int64, {8}, std::string(8 * 8, '\0')};
+  InputSpec classes{"label", DataType::Int64, {4, 48}, true},
+      counts{"target_lengths", DataType::Int64, {4}, true};
+  EXPECT_EQ(
+      refuse({label, lengths}, {classes, counts}),
+      "data.npz: array 'label' has shape [8, 5] but input 'label' is [4, 48]: all dimensions after the first "
+      "must be equal; compile with --loss ctc:labels=5");
+}
+
 TEST(BatchesTest, RefusesARestOfRowsWhereNothingCanBeRepeated) {
   EXPECT_EQ(
       refuse({floats("x", {4}), floats("edges", {7})}, {input("x", {2}), input("edges", {3})},
