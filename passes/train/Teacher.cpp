@@ -55,8 +55,11 @@ Status addDistillation(CompileOptions &options) {
                            ? labels.outputs.front()
                            : "";
   if (output.empty())
-    return Status::refusal(flag + " compares one output of the model with the teacher's, and --loss " +
-                           labels.text + " names none; write LOSS@OUTPUT");
+    return Status::refusal(
+        flag + " compares one output of the model with the teacher's, and --loss " + labels.text +
+        " names none; write " +
+        (labels.source == LossSource::Formula && labels.outputs.empty() ? "--loss " + labels.text : "LOSS") +
+        "@OUTPUT");
   LossSpec added = *parseLoss("distillation");
   added.given["temperature"] = teacher.temperature;
   if (hasClasses(labels))

@@ -405,7 +405,8 @@ TEST_F(SeveralLossesTest, RefusesATeacherThatDoesNotFit) {
   expect(loss, file, "must be FILE.onnx:output=NAME,temperature=1,weight=0.5");
   expect(loss, file + ":output=none", "the teacher has no output 'none'; it has 'logits'");
   expect(loss, file + ":output=logits,weight=2", "weight is '2' but must be a number from 0 to 1");
-  expect({"--loss", "cross_entropy"}, file + ":output=logits", "names none; write LOSS@OUTPUT");
+  expect({"--loss", "cross_entropy"}, file + ":output=logits",
+         "names none; write --loss cross_entropy@OUTPUT");
   expect({"--loss", "none"}, file + ":output=logits", "needs a loss of the labels");
   expect(loss,
          edited("name.onnx",
