@@ -9,7 +9,7 @@ import numpy as np
 import ortc
 from ortc import callbacks
 from ortc._losses import read_losses
-from ortc._metrics import accuracy
+from ortc._metrics import find_metrics
 from support import SOURCE, TEST, TRAIN, WORK, compile_digits, compile_model, make_batch, read_checkpoint, read_steps, run_tool
 
 
@@ -221,9 +221,9 @@ class CallbacksTest(unittest.TestCase):
         logits = np.concatenate([trainer.predict(np.resize(x, (64, 64)))["output"][: len(x)]
                                  for x in np.split(load_arrays(TEST)["pixels"].astype(np.float32), range(64, 360, 64))])
         self.assertAlmostEqual(result["mean"], float(logits.mean()), 5)
-        with self.assertRaisesRegex(ortc.ArgumentError, "there is no metric 'f1'"):
-            ortc.Trainer(compile_digits(), TRAIN, metrics=["f1"])
-        with self.assertRaisesRegex(ortc.ArgumentError, "has no classes"):
+        with self.assertRaisesRegex(ortc.ArgumentError, "there is no metric 'f2'; there are accuracy, topk"):
+            ortc.Trainer(compile_digits(), TRAIN, metrics=["f2"])
+        with self.assertRaisesRegex(ortc.ArgumentError, "'accuracy' needs labels that are .* and these are values; it fits mae"):
             recipe = json.loads((SOURCE / "test/zoo/autoencoder-conv/recipe.json").read_text())
             data = load_arrays(SOURCE / "test/zoo/autoencoder-conv/data.npz")
             ortc.Trainer(compile_model("autoencoder-conv", *recipe["flags"]), data, metrics=["accuracy"])
@@ -232,13 +232,18 @@ class CallbacksTest(unittest.TestCase):
         """Ties go to the lower class, ignored labels do not count, predictions with a NaN are wrong."""
         logits = np.array([[1, 2, 0], [3, 3, 0], [3, 3, 0], [0, np.nan, 9], [0, 0, 1], [5, 0, 0]], np.float32)
         label = np.array([1, 0, 1, 2, -100, 2])
-        measure = accuracy(read_losses({"loss": {"kind": "cross_entropy", "axis": 1, "output": "y", "ignore_index": -100}})[0])
-        self.assertEqual(measure({"y": logits}, {"label": label}), (2, 5))
-        self.assertEqual(measure({"y": logits}, {"label": label[:2]}), (2, 2))
+        def measure(scores, label):
+            manifest = {"loss": {"kind": "cross_entropy", "axis": 1, "output": "y", "ignore_index": -100}}
+            values = ("y", "float32", scores.shape), ("label", str(label.dtype), label.shape)
+            metric = find_metrics(["accuracy"], read_losses(manifest), values[:1], values[1:])["accuracy"]()
+            metric.add({"y": scores}, {"label": label})
+            return metric.compute()
+
+        self.assertEqual(measure(logits, label), 2 / 5)
         wide = logits.T.reshape(1, 3, 2, 3)  # classes on axis 1, and a place for each of 2 x 3
-        self.assertEqual(measure({"y": wide}, {"label": label.reshape(1, 2, 3)}), (2, 5))
+        self.assertEqual(measure(wide, label.reshape(1, 2, 3)), 2 / 5)
         chances = np.eye(3, dtype=np.float32)[[1, 0, 1, 2, 2, 2]]
-        self.assertEqual(accuracy(read_losses({"loss": {"kind": "cross_entropy", "axis": 1, "output": "y"}})[0])({"y": logits}, {"label": chances}), (3, 6))
+        self.assertEqual(measure(logits, chances), 3 / 6)
 
     def test_a_loss_that_is_not_finite_is_no_improvement(self):
         stopping = callbacks.EarlyStopping(patience=2)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ortc._data import Batch
 from ortc._losses import Loss
-from ortc._metrics import Metric
+from ortc._metrics import MakeMeasure
 from ortc._session import Session
 
 
@@ -42,11 +42,10 @@ class _Part:
 class Evaluation:
     """Evaluates a session batch by batch."""
 
-    def __init__(self, session: Session, losses: list[Loss], metrics: Mapping[str, Metric]) -> None:
+    def __init__(self, session: Session, losses: list[Loss], metrics: Mapping[str, MakeMeasure]) -> None:
         self.session = session
         self.parts = [_Part(loss) for loss in losses]
-        self.metrics = metrics
-        self.sums = {name: (0.0, 0.0) for name in metrics}
+        self.metrics = {name: make() for name, make in metrics.items()}
 
     def run(self, batches: Iterable[tuple[Batch, int | None]]) -> dict[str, float]:
         """Of batches, and how many of their first rows count (None: rows are no samples): `loss`, `loss.NAME` of several
@@ -59,7 +58,7 @@ class Evaluation:
             weights = [self.session.get_scalar(part.loss.weight) if part.loss.weight else 1.0 for part in parts]
             result["loss"] = sum(weight * part.mean for weight, part in zip(weights, parts))
             result |= {part.loss.key("loss"): part.mean for part in parts}
-        return result | {name: value / count if count else float("nan") for name, (value, count) in self.sums.items()}
+        return result | {name: metric.compute() for name, metric in self.metrics.items()}
 
     def _step(self, batch: Batch) -> list[float]:
         """What a step gives for every loss."""
@@ -109,12 +108,12 @@ class Evaluation:
         if real is not None and real < size:
             inputs = {name: values[:real] for name, values in inputs.items()}
             outputs = {
-                name: values[:real] if values.ndim and len(values) == size else values
+                # [batch * tokens, classes], say, has rows of all samples.
+                name: values[: len(values) // size * real] if values.ndim and len(values) % size == 0 else values
                 for name, values in outputs.items()
             }
-        for name, metric in self.metrics.items():
-            value, count = metric(outputs, inputs)
-            self.sums[name] = (self.sums[name][0] + value, self.sums[name][1] + count)
+        for metric in self.metrics.values():
+            metric.add(outputs, inputs)
 
     def _correct(self, batch: Batch, size: int, real: int, means: list[float]) -> list[float]:
         """Takes what repeats samples out of the means, but of losses where it counts nothing."""

@@ -60,7 +60,8 @@ class Trainer:
         self._numbers = self._list_numbers()
         self._train = open_data(train, self._list_inputs("train"), is_training=True)
         self._eval = open_data(eval, self._list_inputs("eval"), is_training=False) if eval is not None else None
-        self.metrics = find_metrics(tuple(metrics), self._losses)
+        inputs, outputs = self.session.program.steps()[self.session.binding].get("eval", ((), ()))
+        self.metrics = find_metrics(tuple(metrics), self._losses, outputs, inputs)
         self.callbacks = list(callbacks)
         self.eval_weights = eval_weights
         self.shuffle = shuffle

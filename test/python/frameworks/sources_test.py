@@ -171,6 +171,47 @@ class TorchTest(unittest.TestCase):
         self.train(tied, torch.randint(11, (8, 5)), torch.randn(8, 5, 11), *sgd)
         self.assertIs(tied.head.weight, tied.embed.weight)
 
+    def test_ctc(self) -> None:
+        """Labels of samples with their lengths, which are inputs of the step, beside PyTorch's; by a session and a Trainer."""
+        import torch
+
+        class Frames(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.body = torch.nn.Linear(5, 4)
+
+            def forward(self, x: Any) -> Any:
+                return self.body(x).log_softmax(-1).transpose(0, 1)  # [frames, samples, classes]
+
+        torch.manual_seed(0)
+        model, rng = Frames(), np.random.default_rng(0)
+        x = rng.normal(size=(4, 9, 5)).astype(np.float32)
+        y = rng.integers(1, 4, (4, 3))
+        frames, labels = np.array([9, 7, 8, 9]), np.array([3, 2, 1, 3])
+        artifact = ortc.compile(model, inputs=(torch.from_numpy(x),), loss="ctc:labels=3", optimizer="adam:lr=0.01", target="native")
+        names = [name for name, _, _ in artifact.program().steps()["default"]["train"][0]]
+        batch = dict(zip(names, (x, y, frames, labels), strict=True))
+        self.assertEqual(names[1:], ["label", "input_lengths", "target_lengths"])
+        kinds = {name: kind for name, kind, _ in artifact.program().steps()["default"]["train"][0]}
+        batch = {name: values.astype(kinds[name]) for name, values in batch.items()}
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        wanted = []
+        for _ in range(5):
+            optimizer.zero_grad()
+            given = [torch.from_numpy(each) for each in (y, frames, labels)]
+            loss = torch.nn.functional.ctc_loss(model(torch.from_numpy(x)), *given)
+            loss.backward()
+            optimizer.step()
+            wanted.append(loss.item())
+        session = ortc.Session(artifact)
+        self.assertLess(distance(wanted, [session.train_step(**batch) for _ in range(5)]), TRAINED)
+        events = ortc.Trainer(artifact, [batch] * 5).fit()
+        self.assertLess(distance(wanted, [event["loss"] for event in events if "event" not in event]), TRAINED)
+        arrays = {name: np.concatenate([values, values[:2]]) for name, values in batch.items()}
+        trainer = ortc.Trainer(artifact, batch, arrays)
+        both = [trainer.session.eval_step(**{n: np.resize(v[:2], v.shape) for n, v in batch.items()}), trainer.session.eval_step(**batch)]
+        self.assertAlmostEqual(trainer.evaluate()["loss"], (2 * both[0] + 4 * both[1]) / 6, 5)  # the last two are a short batch
+
     def test_frozen_parameters_stay(self) -> None:
         import modules
         import torch
