@@ -64,6 +64,11 @@ class SeveralLossesTest(unittest.TestCase):
         np.save(WORK / "classes.npy", np.linspace(0.5, 2, 10, dtype=np.float32))
         losses = [f"digit=cross_entropy:class_weight={WORK / 'classes.npy'},sample_weight=1@output", "hidden=l1:reduction=sum@relu:weight=1e-3"]
         self.compare(compile_two(loss=losses), make_data(TRAIN, 200), make_data(TEST, 150))
+        # Of values, which cannot be ignored: what fills the last batch has the weight 0.
+        train, evaluation = make_data(TRAIN, 200), make_data(TEST, 150)
+        for data in (train, evaluation):
+            data["sample_weight.hidden"] = data.pop("sample_weight.digit")
+        self.compare(compile_two(loss={"digit": "cross_entropy@output", "hidden": "l1:sample_weight=1@relu"}), train, evaluation)
 
     def test_one_loss_with_weights(self):
         def rename(data):
