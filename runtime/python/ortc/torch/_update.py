@@ -152,24 +152,24 @@ class Whole:
 
     def __init__(self, request: _Request) -> None:
         self.program = request.open()
-        self.dtype, self.threads, self.generation = request.dtype, request.threads, -1
+        self.dtype, self.threads, self.scalars, self.generation = request.dtype, request.threads, request.scalars, -1
         parameter = torch.empty(request.shapes[0], dtype=request.dtype, device="meta")
         self.names = ["parameter", "gradient", *request.rule.states(request.switches, parameter)]
 
-    def step(self, tensors: tuple[torch.Tensor, ...], scalars: list[float]) -> None:
+    def step(self, tensors: tuple[torch.Tensor, ...], scalars: list[torch.Tensor]) -> None:
         """Parameter, gradient and states; all but the gradient become those of the step."""
         if self.generation != _threads.generation:  # a child of a fork makes threads of its own
             self.generation = _threads.generation
             self.frame = _runtime.Frame(self.program, _threads.pool(self.threads))
-            self.inputs, self.outputs = self.frame.names("inputs"), self.frame.names("outputs")
-        given = {name: each.to(self.dtype).contiguous() for name, each in zip(self.names, tensors, strict=True)}
-        results = {f"{name}.new": torch.empty_like(each) for name, each in given.items()}
-        given |= {f"scalar.{i}": torch.tensor(value, dtype=self.dtype) for i, value in enumerate(scalars)}
-        inputs = tuple([given[name] for name in self.inputs])
-        self.frame.forward(inputs, (), tuple([results[name] for name in self.outputs]), 0)
-        for name, each in zip(self.names, tensors):
-            if name != "gradient":
-                each.copy_(results[f"{name}.new"])
+            places = {name: i for i, name in enumerate([*self.names, *(f"scalar.{i}" for i in range(self.scalars))])}
+            self.inputs = [places[name] for name in self.frame.names("inputs")]
+            self.outputs = [places[name.removesuffix(".new")] for name in self.frame.names("outputs")]
+        dense = [each.to(self.dtype).contiguous() for each in tensors]
+        given = [*dense, *scalars]
+        results = [torch.empty_like(dense[i]) for i in self.outputs]
+        self.frame.forward(tuple([given[i] for i in self.inputs]), (), tuple(results), 0)
+        for i, result in zip(self.outputs, results):
+            tensors[i].copy_(result)
 
 
 @functools.cache

@@ -193,7 +193,8 @@ class _Wholes:
             self.updates.append(open_whole(work.rule, work.switches, dtype, scalars, shapes, torch.get_num_threads()))
 
     def run(self, work: _Work, numbers: list[Numbers]) -> None:
-        scalars = {each: work.scalars(each) for each in set(numbers)}
+        dtype = work.parameters[0].dtype
+        scalars = {each: [torch.tensor(x, dtype=dtype) for x in work.scalars(each)] for each in set(numbers)}
         for update, each, tensors in zip(self.updates, numbers, zip(*work.lists())):
             update.step(tensors, scalars[each])
 

@@ -32,7 +32,7 @@ def sign_of(group: Group) -> float:
     return -1.0 if group["maximize"] else 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # a key of caches, in every step
 class Rule:
     """An optimizer."""
 
