@@ -48,6 +48,16 @@ static Status readEntry(ortc_program *program, uint32_t index, const std::vector
   auto isRead = [&](const std::string &name) {
     return std::any_of(losses.begin(), losses.end(), [&](const LossInfo &loss) { return loss.reads(name); });
   };
+  auto findKind = [&](const std::string &name) {
+    for (const LossInfo &loss : losses)
+      if (loss.reads(name) && name == loss.label)
+        return loss.kind;
+    return std::string();
+  };
+  auto isWeight = [&](const std::string &name) {
+    return std::any_of(losses.begin(), losses.end(),
+                       [&](const LossInfo &loss) { return loss.findSampleWeight() == name; });
+  };
   ortc_entry_info about{};
   about.size = sizeof(about);
   if (ortc_entry_get(program, index, &about) != ORTC_OK)
@@ -69,7 +79,7 @@ static Status readEntry(ortc_program *program, uint32_t index, const std::vector
     std::optional<bool> isBatch =
         batches.find(entry.bindingName, name, /*isInput=*/value.role == ORTC_ROLE_INPUT);
     if (value.role == ORTC_ROLE_INPUT)
-      entry.inputs.push_back({name, type, shape, isRead(name), isBatch});
+      entry.inputs.push_back({name, type, shape, isRead(name), isBatch, findKind(name), isWeight(name)});
     else if (value.role == ORTC_ROLE_OUTPUT)
       entry.outputs.push_back({name, findGraphName(program, name), type, shape, isBatch});
     else if (value.role == ORTC_ROLE_LOSS)

@@ -41,15 +41,20 @@ static std::string listNames(const std::vector<std::string> &names) {
   return names.empty() ? "none" : text + (names.size() > 8 ? ", ..." : "");
 }
 
-/// Logits [batch, tokens, classes] whose classes were taken to be the tokens, as PyTorch's convention has it; or labels
-/// of sequences, which have their lengths beside them, of another size than the artifact's.
-static std::string adviseLabel(const InputSpec &spec, const Shape &shape, bool isSequence) {
-  if (!spec.isLabel || isFloat(spec.type) || shape.size() != spec.shape.size() || shape.size() < 2)
+/// Sequences of another length; or logits [batch, tokens, classes] whose classes were taken to be the tokens, as
+/// PyTorch's convention has it.
+static std::string adviseLabel(const InputSpec &spec, const Shape &shape) {
+  if (spec.loss == "ctc" && shape.size() == 2 && spec.shape.size() == 2)
+    return "; a sample has " + std::to_string(spec.shape[1]) +
+           " labels with padding: compile with --loss ctc:labels=" + std::to_string(shape[1]) +
+           ", or cut or pad the array";
+  if (spec.loss != "cross_entropy" && spec.loss != "nll")
     return "";
-  if (isSequence)
-    return "; compile with --loss ctc:labels=" + std::to_string(shape[1]);
-  return "; where the last axis of the output has the classes, compile with --loss cross_entropy:axis=" +
-         std::to_string(shape.size());
+  bool isPlausible =
+      spec.isLabel && !isFloat(spec.type) && shape.size() == spec.shape.size() && shape.size() >= 2;
+  return isPlausible ? "; where the last axis of the output has the classes, compile with --loss " +
+                           spec.loss + ":axis=" + std::to_string(shape.size())
+                     : "";
 }
 
 /// Finds the array of an input. `others`: graph inputs beside the label; the only one takes the only array beside the
@@ -121,9 +126,6 @@ Status Batches::describe(const DataSource &source, Field &field, std::vector<std
   if (!isSame) {
     if (!isRegrouped(array.shape, wanted)) {
       std::string hint = source.getShapeHint(wanted);
-      bool isSequence = std::any_of(fields.begin(), fields.end(), [](const Field &other) {
-        return other.spec.name.starts_with("target_lengths");
-      });
       return Status::failure(where + " has shape " + formatShape(array.shape) + " but input '" + spec.name +
                              "' is " + formatShape(wanted) +
                              ": all dimensions after the first must be equal" +
@@ -131,7 +133,7 @@ Status Batches::describe(const DataSource &source, Field &field, std::vector<std
                                   ? "; for one-hot or probability labels compile with --loss "
                                     "cross_entropy:probabilities=1"
                                   : "") +
-                             adviseLabel(spec, array.shape, isSequence) + (hint.empty() ? "" : "; " + hint));
+                             adviseLabel(spec, array.shape) + (hint.empty() ? "" : "; " + hint));
     }
     notes.push_back(where + " of shape " + formatShape(array.shape) + " is read as slices of " +
                     formatShape(wanted));
@@ -441,9 +443,14 @@ std::string Batches::describeElement(size_t input, int64_t slice, int64_t elemen
                      std::to_string(isBatch() ? inRow : rest * field.column.rowElements + inRow) +
                      " of its '" + field.column.array + "'";
   const std::vector<Piece> *pieces = nullptr;
-  if (!cache->get(shard, pieces).isOk() || !(*pieces)[input].array.file)
+  if (!cache->get(shard, pieces).isOk())
     return text;
   const Piece &piece = (*pieces)[input];
+  if (piece.array.findLine)
+    if (size_t line = piece.array.findLine(row))
+      return text + ", in line " + std::to_string(line);
+  if (!piece.array.file)
+    return text;
   size_t offset = size_t(piece.array.data - piece.array.file->getData()) + size_t(row) * piece.fromRow +
                   size_t(inRow) * getElementBytes(piece.array.type);
   return text + ", at byte " + std::to_string(offset);

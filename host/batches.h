@@ -21,6 +21,8 @@ struct InputSpec {
   bool isLabel = false; ///< the loss reads it: never matched to an array of another name
   /// Whether the leading dimension is the batch, by the model; nullopt where it does not say.
   std::optional<bool> isBatch = std::nullopt;
+  std::string loss = {};       ///< the kind of the one whose label it is, or empty
+  bool isSampleWeight = false; ///< of a loss: finite and not negative
 };
 
 /// What to do with samples that do not fill a slice.

@@ -274,9 +274,26 @@ double Evaluation::find(const std::string &metric) const {
   for (const auto &[name, value] : metrics)
     if (name == metric)
       return value;
-  return metric == "loss"                        ? getLoss()
-         : metric == "accuracy" && hasAccuracy() ? losses.front().getAccuracy()
-                                                 : std::numeric_limits<double>::quiet_NaN();
+  for (const LossMeasure &measure : losses) {
+    if (metric == measure.key("loss"))
+      return measure.sum.mean();
+    if (metric == measure.key("accuracy") && measure.hasAccuracy)
+      return measure.getAccuracy();
+  }
+  return metric == "loss" ? getLoss() : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::vector<std::string> listFigures(const Artifact &artifact) {
+  std::vector<std::string> figures{"loss"};
+  for (const LossInfo &loss : artifact.getLosses()) {
+    LossMeasure measure;
+    measure.name = loss.name;
+    if (!loss.name.empty())
+      figures.push_back(measure.key("loss"));
+    if (!loss.name.empty() && loss.hasClasses)
+      figures.push_back(measure.key("accuracy"));
+  }
+  return figures;
 }
 
 Status checkMetrics(const Artifact &artifact, const Entry &entry, MetricSet &metrics) {
@@ -299,7 +316,8 @@ Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, 
   ORTC_TRY(evaluator.readWeights());
   for (int64_t slice = 0; slice < slices; ++slice) {
     if (Status status = evaluator.run(batches, slice); !status.isOk()) {
-      std::string place = describeIndex(status.getMessage(), session, entry, batches, slice, nullptr);
+      std::string place =
+          describeIndex(status.getMessage(), {session, entry, artifact.getLosses(), batches, slice, nullptr});
       return Status::failure(status.getMessage() + " (slice " + std::to_string(slice) + " of " +
                              batches.getPath() + ")" + place);
     }

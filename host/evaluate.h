@@ -36,9 +36,13 @@ struct Evaluation {
   std::string formatMetrics() const;
   /// Whether there is one loss, which has an accuracy.
   bool hasAccuracy() const { return losses.size() == 1 && losses.front().hasAccuracy; }
-  /// The value of "loss", "accuracy" or a metric; NaN where there is none.
+  /// The value of a figure (listFigures()) or a metric; NaN where there is none.
   double find(const std::string &metric) const;
 };
+
+/// What an evaluation gives without any metric: "loss"; of several losses also "loss.NAME", and "accuracy.NAME" of
+/// those with classes.
+std::vector<std::string> listFigures(const Artifact &artifact);
 
 /// Runs `entry` (of role eval) over the first `slices` slices. A short last batch is filled by repeating
 /// samples, and their part in the loss is taken out again: labels that may be ignored are, and where every row counts

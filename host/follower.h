@@ -12,13 +12,18 @@
 
 namespace ortc::host {
 
-/// `--best METRIC:max|min`: what is followed, and where to. "loss" is the mean loss of an evaluation.
+/// `--best METRIC:max|min`: what is followed, and where to. "loss" is the mean loss of an evaluation, "loss.NAME" and
+/// "accuracy.NAME" are of one of several losses.
 struct Goal {
   std::string metric = "loss";
   bool isMaximum = false;
 
   /// The metric itself is checked where metrics are.
   static Status parse(const std::string &text, Goal &goal);
+  /// Whether the name is that of a figure of losses, which an artifact has or not; others are names of metrics.
+  static bool isOfLoss(const std::string &metric) {
+    return metric == "loss" || metric.starts_with("loss.") || metric.starts_with("accuracy.");
+  }
   std::string format() const { return metric + (isMaximum ? ":max" : ":min"); }
 };
 

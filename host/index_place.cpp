@@ -1,29 +1,54 @@
-// Where an index that is out of range comes from.
+// What in the data of a step has made it fail.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/index_place.h"
 
 #include <algorithm>
 #include <charconv>
-#include <cinttypes>
-#include <cstdio>
 
 #include "host/data/convert.h"
+#include "host/text.h"
 
 namespace ortc::host {
+namespace {
 
-/// Of the labels of sequences, how many of a row count: those behind are never looked at.
-static const InputSpec *findLengths(const Entry &entry, const InputSpec &labels) {
-  constexpr std::string_view kLabel = "label";
-  if (!labels.name.starts_with(kLabel) || labels.shape.size() != 2)
-    return nullptr;
-  std::string name = "target_lengths" + labels.name.substr(kLabel.size());
-  auto found = std::find_if(entry.inputs.begin(), entry.inputs.end(),
-                            [&](const InputSpec &input) { return input.name == name; });
-  return found == entry.inputs.end() || found->type != DataType::Int64 ? nullptr : &*found;
+/// Integers that the session has as an input.
+struct Integers {
+  size_t input = 0;
+  TensorView view;
+  int64_t count = 0; ///< 0: there is no such input
+  int64_t operator[](int64_t i) const {
+    return loadAsInteger(view.type, view.data + size_t(i) * getElementBytes(view.type));
+  }
+};
+
+} // namespace
+
+static Integers findIntegers(const FailedStep &step, const std::string &name) {
+  for (size_t input = 0; input < step.entry.inputs.size(); ++input)
+    if (step.entry.inputs[input].name == name && !isFloat(step.entry.inputs[input].type)) {
+      Integers found{input, step.session.view(step.entry, name)};
+      return found.view.data && countElements(found.view.shape, found.count) ? found : Integers();
+    }
+  return {};
 }
 
-std::string describeIndex(const std::string &message, Session &session, const Entry &entry,
-                          const Batches &batches, int64_t slice, const Order *order) {
+/// The loss ctc that has this label; null: none.
+static const LossInfo *findSequences(const FailedStep &step, const std::string &label) {
+  for (const LossInfo &loss : step.losses)
+    if (loss.kind == "ctc" && loss.label == label)
+      return &loss;
+  return nullptr;
+}
+
+/// What the loss reads beside its label, called `name` or, of several losses, `name.LOSS`.
+static Integers findBeside(const FailedStep &step, const LossInfo &loss, const std::string &name) {
+  for (const std::string &input : loss.inputs)
+    if (input == name || input.starts_with(name + "."))
+      return findIntegers(step, input);
+  return {};
+}
+
+std::string describeIndex(const std::string &message, const FailedStep &step) {
   constexpr std::string_view kIndex = "index ", kIn = " in '"; // runtime/src/errors.h
   size_t begin = message.find(kIndex), end = message.rfind("' is out of range [");
   if (begin == std::string::npos || end == std::string::npos)
@@ -34,28 +59,44 @@ std::string describeIndex(const std::string &message, Session &session, const En
   if (parsed.ec != std::errc() || message.compare(name, kIn.size(), kIn) != 0)
     return "";
   name += kIn.size();
-  int64_t low = 0, limit = 0;
-  bool isInRange =
-      std::sscanf(message.c_str() + end, "' is out of range [%" SCNd64 ", %" SCNd64 ")", &low, &limit) == 2 &&
-      index >= low && index < limit;
-  for (size_t input = 0; input < entry.inputs.size(); ++input) {
-    const InputSpec &spec = entry.inputs[input];
-    if (spec.name != message.substr(name, end - name) || isFloat(spec.type))
-      continue;
-    TensorView view = session.view(entry, spec.name);
-    int64_t count = 0;
-    size_t bytes = getElementBytes(spec.type);
-    if (!view.data || !countElements(view.shape, count))
-      return "";
-    const InputSpec *lengths = findLengths(entry, spec);
-    TensorView counts = lengths ? session.view(entry, lengths->name) : TensorView();
-    for (int64_t i = 0; i < count; ++i) {
-      if (counts.data &&
-          i % view.shape[1] >= loadAsInteger(lengths->type, counts.data + i / view.shape[1] * 8))
-        continue;
-      if (loadAsInteger(spec.type, view.data + size_t(i) * bytes) == index)
-        return (lengths && isInRange ? "; it is the blank, which no label may be" : "") +
-               ("; it is from " + batches.describeElement(input, slice, i, view.shape, order));
+  const std::string input = message.substr(name, end - name);
+  const Integers values = findIntegers(step, input);
+  const LossInfo *sequences = findSequences(step, input);
+  std::string advice;
+  if (sequences && index == sequences->blank)
+    advice = "; " + std::to_string(index) +
+             " is the blank of the loss ctc, which no label is: leave it out, or give "
+             "another class with ctc:blank=N";
+  else if (sequences)
+    advice = "; labels are classes but " + std::to_string(sequences->blank) + ", the blank of the loss ctc";
+  const Integers lengths = sequences ? findBeside(step, *sequences, "target_lengths") : Integers();
+  const int64_t width = values.count && sequences && values.view.shape.size() == 2 ? values.view.shape[1] : 1;
+  for (int64_t i = 0; i < values.count; ++i)
+    if (values[i] == index && (lengths.count <= i / width || i % width < lengths[i / width])) // no padding
+      return "; it is from " +
+             step.batches.describeElement(values.input, step.slice, i, values.view.shape, step.order) +
+             advice;
+  return "";
+}
+
+std::string describeLongLabels(const FailedStep &step) {
+  for (const LossInfo &loss : step.losses) {
+    const Integers labels = loss.kind == "ctc" ? findIntegers(step, loss.label) : Integers();
+    const Integers frames = findBeside(step, loss, "input_lengths"),
+                   lengths = findBeside(step, loss, "target_lengths");
+    const int64_t width = labels.view.shape.size() == 2 ? labels.view.shape[1] : 0;
+    for (int64_t sample = 0; width > 0 && sample < labels.count / width && sample < frames.count; ++sample) {
+      const int64_t count = lengths.count ? std::min(lengths[sample], width) : width;
+      int64_t repeats = 0; // between equal labels is a blank
+      for (int64_t i = 1; i < count; ++i)
+        repeats += labels[sample * width + i] == labels[sample * width + i - 1];
+      if (count + repeats > frames[sample])
+        return "; " +
+               step.batches.describeElement(frames.input, step.slice, sample, frames.view.shape, step.order) +
+               ", is " + formatCount(frames[sample], "frame") + ", and its " + formatCount(count, "label") +
+               (repeats ? ", equal neighbours among them," : "") + " need " +
+               std::to_string(count + repeats) +
+               ": leave such samples out, or compile with ctc:zero_infinity=1, where they count nothing";
     }
   }
   return "";

@@ -1,4 +1,4 @@
-// Where an index that is out of range comes from.
+// What in the data of a step has made it fail.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -6,9 +6,21 @@
 
 namespace ortc::host {
 
+/// A slice of the data, which the session still has.
+struct FailedStep {
+  Session &session;
+  const Entry &entry;
+  const std::vector<LossInfo> &losses;
+  const Batches &batches;
+  int64_t slice;
+  const Order *order; ///< null: that of the file
+};
+
 /// For the message of a step that failed for an index out of range in one of its inputs: "; it is from sample 3 of
-/// FILE, ...". "" where it is no such message, or an index that the model computes.
-std::string describeIndex(const std::string &message, Session &session, const Entry &entry,
-                          const Batches &batches, int64_t slice, const Order *order);
+/// FILE, ...", and what a loss asks of its labels. "" where it is no such message, or an index that the model computes.
+std::string describeIndex(const std::string &message, const FailedStep &step);
+
+/// Of a loss ctc that is infinite: "; the labels of ... need 5 frames, and it has 4". "" where all labels fit.
+std::string describeLongLabels(const FailedStep &step);
 
 } // namespace ortc::host

@@ -32,6 +32,8 @@ static bool parseLoss(const nlohmann::json &from, LossInfo &loss) {
   if (has("ignore_index"))
     loss.ignoreIndex = from["ignore_index"];
   loss.hasIgnored = has("ignore_index");
+  if (has("blank"))
+    loss.blank = from["blank"];
   loss.isSum = from.contains("reduction") && from["reduction"] == "sum";
   loss.comparesSamples = from.contains("compares_samples");
   if (from.contains("class_weight") && from["class_weight"].is_array())

@@ -30,6 +30,7 @@ struct LossInfo {
   bool comparesSamples = false;    ///< the term of one depends on others
   std::vector<double> classWeight; ///< what a label of each class counts in a mean; empty: 1
   std::vector<std::string> inputs; ///< that the loss reads beside the label
+  int64_t blank = -1;              ///< of ctc: the class between labels
 
   bool reads(const std::string &input) const;
   /// The input with a factor for every sample; empty: there is none.

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/position.h"
 
+#include <cfloat>
 #include <charconv>
-#include <cmath>
 
 #include "host/text.h"
 
@@ -50,7 +50,7 @@ Status parsePosition(const std::map<std::string, std::string> &metadata, const s
   ORTC_TRY(read("run.epoch", parsed.epoch, isCount));
   ORTC_TRY(read("run.slice", parsed.slice, isCount));
   ORTC_TRY(read("run.items", parsed.items, isCount));
-  ORTC_TRY(read("run.lr", parsed.lr, [](double value) { return std::isfinite(value) && value >= 0; }));
+  ORTC_TRY(read("run.lr", parsed.lr, [](double value) { return value >= 0 && value <= double(FLT_MAX); }));
   if (metadata.contains("run.world"))
     ORTC_TRY(
         read("run.world", parsed.world, [](int64_t value) { return value >= 1 && value <= kMostSteps; }));

@@ -12,6 +12,7 @@
 #include "host/rate.h"
 #include "host/spec.h"
 #include "host/text.h"
+#include "support/EditDistance.h"
 
 namespace ortc::host {
 namespace {
@@ -153,8 +154,12 @@ Status Schedule::parse(const std::string &text, Schedule &schedule) {
   size_t colon = rest.find(':');
   auto kind = std::find_if(listKinds().begin(), listKinds().end(),
                            [&](const Kind &each) { return rest.substr(0, colon) == each.name; });
-  if (kind == listKinds().end())
-    return refuse(text, "there are " + listSchedules());
+  if (kind == listKinds().end()) {
+    std::vector<std::string> names;
+    for (const Kind &each : listKinds())
+      names.push_back(each.name);
+    return refuse(text, "there are " + joinWords(names) + suggestWord(rest.substr(0, colon), names));
+  }
   Schedule parsed;
   parsed.kind = kind->kind;
   parsed.anneal = kind->anneal;
@@ -168,7 +173,8 @@ Status Schedule::parse(const std::string &text, Schedule &schedule) {
     // Of a constant rate, which checkpoints have had all of them with.
     bool isKnown = hasKey(*kind, key) || key == "warmup" || key == "min" || key == "total";
     if (!isKnown || (kind->kind == ScheduleKind::OneCycle && key == "warmup"))
-      return refuse(text, "it has no option '" + std::string(key) + "'; it takes " + join(kind->keys));
+      return refuse(text, "it has no option '" + std::string(key) + "'; it takes " + join(kind->keys) +
+                              suggestWord(key, {kind->keys.begin(), kind->keys.end()}));
     if (!given.emplace(key).second)
       return refuse(text, std::string(key) + " is given twice");
     if (key == "milestones") {

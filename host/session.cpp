@@ -3,6 +3,7 @@
 #include "host/session.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -129,11 +130,28 @@ Status Session::use(const Entry &entry) {
   return Status();
 }
 
+/// Copies an input of a slice, and refuses factors of samples that are none: the mean would be one over other weights.
+static Status take(const Batches &batches, const Entry &entry, size_t input, int64_t slice,
+                   const Order *order, uint8_t *to) {
+  const InputSpec &spec = entry.inputs[input];
+  ORTC_TRY(batches.gather(input, slice, order, spec.shape, to));
+  int64_t count = 0;
+  if (!spec.isSampleWeight || !countElements(spec.shape, count))
+    return Status();
+  for (int64_t i = 0; i < count; ++i)
+    if (double value = loadAsDouble(spec.type, to + size_t(i) * getElementBytes(spec.type));
+        !(value >= 0 && std::isfinite(value)))
+      return Status::failure("'" + spec.name + "' is " + formatNumber(value) +
+                             ", but factors of samples must be finite and not negative; it is from " +
+                             batches.describeElement(input, slice, i, spec.shape, order));
+  return Status();
+}
+
 Status Session::feed(const Entry &entry, const Batches &batches, int64_t slice, const Order *order) {
   ORTC_TRY(use(entry));
   for (size_t i = 0; i < entry.inputs.size(); ++i)
-    ORTC_TRY(batches.gather(i, slice, order, entry.inputs[i].shape,
-                            state->buffers.at({entry.binding, entry.inputs[i].name})->data));
+    ORTC_TRY(take(batches, entry, i, slice, order,
+                  state->buffers.at({entry.binding, entry.inputs[i].name})->data));
   return Status();
 }
 
@@ -156,7 +174,7 @@ Status fill(const Batches &batches, int64_t slice, const Order *order, Feed &fee
       return Status::failure("'" + inputs[i].name + "' has shape " + formatShape(inputs[i].shape) +
                              ", whose size overflows");
     feed.inputs[i].resize(bytes);
-    ORTC_TRY(batches.gather(i, slice, order, inputs[i].shape, feed.inputs[i].data()));
+    ORTC_TRY(take(batches, *feed.entry, i, slice, order, feed.inputs[i].data()));
   }
   return Status();
 }
@@ -298,6 +316,8 @@ Status Session::load(const std::string &path, LoadResult &result) {
   return Status();
 }
 
+static bool isNumber(double value) { return value >= 0 && value <= double(FLT_MAX); }
+
 /// What a number of a checkpoint may be, and that in words; null: anything.
 struct ScalarRange {
   bool (*allows)(double);
@@ -313,13 +333,16 @@ static ScalarRange rangeOf(const ortc_tensor_info &tensor) {
   const std::string key = name.substr(name.rfind('.') + 1); // groups have their own, as group0.beta1
   if (isState && (key == "bias_correction1" || key == "bias_correction2")) // powers of beta1 and beta2
     return {[](double value) { return value >= 0 && value <= 1; }, "a number from 0 to 1"};
+  const bool isRange = key == "min" || key == "max";    // of --qat
+  if (isState && tensor.owner == ORTC_NONE && !isRange) // of an optimizer, the loss scale, --accumulate
+    return {isNumber, "a number from 0 to 3.4e38"};
   if (tensor.role != ORTC_ROLE_SCALAR)
     return {nullptr, ""};
-  if (key == "beta1" || key == "beta2" || key == "alpha" || key == "rho") // factors of averages
+  if (key == "beta1" || key == "beta2" || key == "alpha" || key == "rho" || key == "ema_decay") // of averages
     return {[](double value) { return value >= 0 && value < 1; }, "a number of at least 0 and below 1"};
   if (key == "beta2_decay" || key == "ns_a" || key == "ns_b" || key == "ns_c") // of adafactor and muon
-    return {[](double value) { return std::isfinite(value); }, "a number from -3.4e38 to 3.4e38"};
-  return {[](double value) { return value >= 0 && std::isfinite(value); }, "a number from 0 to 3.4e38"};
+    return {[](double value) { return isNumber(std::fabs(value)); }, "a number from -3.4e38 to 3.4e38"};
+  return {isNumber, "a number from 0 to 3.4e38"};
 }
 
 /// What no training leaves behind: hyper-parameters out of the ranges of --optimizer, a negative number of steps.

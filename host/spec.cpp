@@ -30,8 +30,8 @@ Status parseSpec(const std::string &text, const std::string &what, Spec &spec) {
 Status checkKeys(const Spec &spec, const std::string &what, const std::vector<std::string> &keys) {
   for (const auto &[key, value] : spec.values)
     if (std::find(keys.begin(), keys.end(), key) == keys.end())
-      return Status::refusal(what + ": it has no key '" + key + "'; " +
-                             (keys.empty() ? "it takes none" : describeNames(key, keys)));
+      return Status::refusal(what + ": it has no option '" + key + "'; it takes " +
+                             (keys.empty() ? "none" : joinWords(keys) + suggestWord(key, keys)));
   return Status();
 }
 
@@ -61,12 +61,7 @@ Status readWhole(const Spec &spec, const std::string &what, const std::string &k
 }
 
 std::string describeNames(const std::string &name, const std::vector<std::string> &names) {
-  auto edits = [&](const std::string &other) { return editDistance(name, other); };
-  auto nearest =
-      std::min_element(names.begin(), names.end(),
-                       [&](const std::string &a, const std::string &b) { return edits(a) < edits(b); });
-  bool isNear = nearest != names.end() && edits(*nearest) <= std::max<size_t>(1, name.size() / 3);
-  return "there are " + joinWords(names) + (isNear ? "; '" + *nearest + "' is the nearest" : "");
+  return "there are " + joinWords(names) + suggestWord(name, names);
 }
 
 std::string joinWords(const std::vector<std::string> &words, const std::string &last) {

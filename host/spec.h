@@ -25,7 +25,7 @@ Status readNumber(const Spec &spec, const std::string &what, const std::string &
 Status readWhole(const Spec &spec, const std::string &what, const std::string &key, int64_t least,
                  int64_t most, int64_t &value);
 
-/// "there are 'a', 'b' and 'c'", and which of them is meant where `name` is nearly one.
+/// "there are a, b and c", and which of them is meant where `name` is nearly one.
 std::string describeNames(const std::string &name, const std::vector<std::string> &names);
 /// "a, b and c".
 std::string joinWords(const std::vector<std::string> &words, const std::string &last = "and");

@@ -18,6 +18,7 @@
 #include "host/position.h"
 #include "host/profile.h"
 #include "host/report.h"
+#include "host/spec.h"
 #include "host/text.h"
 
 namespace ortc::host {
@@ -59,7 +60,7 @@ private:
   Status save();
   Status reportProfile();
   Status explain(const Status &status, ortc_status told, const Entry &taken);
-  Status warnOfLoss();
+  Status warnOfLoss(const Entry &taken);
   void endEpoch();
   Status keep(const Status &failure);
   Metadata describePosition() const;
@@ -481,7 +482,7 @@ Status Trainer::trainStep() {
     finiteStep = position.step;
     finiteLoss = lastLoss;
   } else if (!hasFailedLoss) {
-    ORTC_TRY(warnOfLoss());
+    ORTC_TRY(warnOfLoss(chosen));
   }
   reporter.progress({stepsDone, stepsWanted, position.step, epoch, lastLoss, rate});
   return Status();
@@ -511,14 +512,20 @@ Status Trainer::describeStep(const Entry &taken, MetricsFile::Fields &fields) {
 }
 
 /// Once: what comes after it is seldom finite again.
-Status Trainer::warnOfLoss() {
+Status Trainer::warnOfLoss(const Entry &taken) {
   hasFailedLoss = true;
+  const Order *order = nullptr;
+  std::optional<Order> made;
+  if (position.shuffle)
+    order = &made.emplace(data.makeOrder(position.seed, position.epoch));
+  std::string labels =
+      describeLongLabels({session, taken, artifact.getLosses(), data, position.slice - 1, order});
   reporter.warn("the loss is " + formatShort(lastLoss) + " in step " + std::to_string(position.step) +
                 " (epoch " + std::to_string(position.epoch) + "); " +
                 (finiteStep < 0 ? "no step of this run had a finite one"
                                 : "the last finite one was " + formatShort(finiteLoss, 5) + " in step " +
                                       std::to_string(finiteStep)) +
-                "; try a smaller --lr, or --stop-on-nan with --save-every");
+                (labels.empty() ? "; try a smaller --lr, or --stop-on-nan with --save-every" : labels));
   return metrics.writeEvent("not_finite", {{"step", std::to_string(position.step)}});
 }
 
@@ -551,8 +558,9 @@ Status Trainer::keep(const Status &failure) {
 Status Trainer::explain(const Status &status, ortc_status told, const Entry &taken) {
   feeder.stop(); // it has the data
   Order order = data.makeOrder(position.seed, position.epoch);
-  std::string place = describeIndex(status.getMessage(), session, taken, data, position.slice,
-                                    position.shuffle ? &order : nullptr);
+  const FailedStep step{session, taken,          artifact.getLosses(),
+                        data,    position.slice, position.shuffle ? &order : nullptr};
+  std::string place = describeIndex(status.getMessage(), step);
   std::string where = " (step " + std::to_string(position.step + 1) + ", epoch " +
                       std::to_string(position.epoch) + ", slice " + std::to_string(position.slice) + " of " +
                       options.data + ")" + place;
@@ -560,7 +568,8 @@ Status Trainer::explain(const Status &status, ortc_status told, const Entry &tak
   if (!isLossFailure)
     return Status::failure(status.getMessage() + where);
   ORTC_TRY(metrics.writeEvent("not_finite", {{"step", std::to_string(position.step + 1)}}));
-  return Status::failure("the loss is not finite" + where + "; no parameter was changed by this step" +
+  return Status::failure("the loss is not finite" + where + describeLongLabels(step) +
+                         "; no parameter was changed by this step" +
                          (savedStep >= 0
                               ? ", and " + options.save + " holds step " + std::to_string(savedStep)
                               : ", nothing was saved; try a smaller --lr or --save-every"));
@@ -635,7 +644,12 @@ Status Trainer::resumeFollower(const Metadata &metadata) {
     reporter.note(options.load +
                   ": the training has ended early there; a larger --patience, or none, goes on");
   const std::string &goal = follower.getGoal().metric;
-  if (follower.isActive() && goal != "loss")
+  const std::vector<std::string> figures = listFigures(artifact);
+  bool isFigure = std::find(figures.begin(), figures.end(), goal) != figures.end();
+  if (follower.isActive() && !isFigure && Goal::isOfLoss(goal))
+    return Status::refusal("--best " + follower.getGoal().format() + ": there is no " + goal + " in " +
+                           artifact.getPath() + "; " + describeNames(goal, figures) + ", and any --metric");
+  if (follower.isActive() && !isFigure)
     ORTC_TRY(evalMetrics.add(goal));
   return checkMetrics(artifact, *evalEntry, evalMetrics);
 }

@@ -1,10 +1,11 @@
-// How far two words are apart.
+// How far two words are apart, and which of some was meant.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,17 @@ inline size_t editDistance(std::string_view a, std::string_view b) {
     }
   }
   return row.back();
+}
+
+/// "; did you mean 'word'?" where one of `words` is close to `text`, else nothing.
+inline std::string suggestWord(std::string_view text, const std::vector<std::string> &words) {
+  size_t least = 1 + text.size() / 4; // letters that are wrong: one, and one more of each four
+  const std::string *closest = nullptr;
+  for (const std::string &word : words)
+    if (size_t distance = editDistance(text, word);
+        distance <= least && distance < word.size() && (!closest || distance < editDistance(text, *closest)))
+      closest = &word;
+  return closest && !text.empty() ? "; did you mean '" + *closest + "'?" : "";
 }
 
 } // namespace ortc

@@ -192,15 +192,18 @@ static Status addQuantizers(const CompileOptions &options, Compiled &compiled, M
 }
 
 /// Puts the teacher beside the model, as constants. What is exported stays the model without it.
-static Status addTeacher(const CompileOptions &options, Compiled &compiled, ModelFacts &facts) {
+static Status addTeacher(const CompileOptions &options, const Diagnostics &diagnostics, Compiled &compiled,
+                         ModelFacts &facts) {
   if (!options.teacher)
     return Status();
   std::shared_ptr<const frontend::Model> teacher;
-  ORTC_TRY(frontend::Model::load(options.teacher->file, teacher));
+  if (Status loaded = frontend::Model::load(options.teacher->file, teacher); !loaded.isOk())
+    return Status::refusal("--teacher " + loaded.getMessage());
   compiled.facts.teacherValues = countFloatValues(*teacher);
   std::vector<std::string> initializers;
-  ORTC_TRY(frontend::addTeacher(compiled.model, *teacher, options.teacher->output, train::teacherName,
-                                "--teacher " + options.teacher->text, initializers));
+  ORTC_TRY(diagnostics.check(frontend::addTeacher(compiled.model, *teacher, options.teacher->output,
+                                                  train::teacherName, "--teacher " + options.teacher->text,
+                                                  initializers)));
   facts.teacher = NamePattern::list(std::move(initializers), "--teacher");
   return Status();
 }
@@ -238,7 +241,7 @@ Status readModel(const CompileOptions &options, const Diagnostics &diagnostics,
   if (trains(options))
     ORTC_TRY(diagnostics.check(addAdapters(options, compiled, facts)));
   ORTC_TRY(diagnostics.check(quantizeBase(options, compiled, facts)));
-  ORTC_TRY(diagnostics.check(addTeacher(options, compiled, facts)));
+  ORTC_TRY(addTeacher(options, diagnostics, compiled, facts));
   ORTC_TRY(diagnostics.check(exposeLossInputs(options, compiled)));
   Status outcome;
   auto imported = frontend::importModel(compiled.model, *compiled.context, outcome);

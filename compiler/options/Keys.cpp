@@ -3,6 +3,7 @@
 #include "compiler/options/Keys.h"
 
 #include "compiler/options/CompileOptions.h"
+#include "support/EditDistance.h"
 
 #include <algorithm>
 #include <cassert>
@@ -25,6 +26,7 @@ constinit const Range kShare = {"a number from 0 to 1",
 constinit const Range kWhole = {"a whole number", [](double) { return true; }};
 constinit const Range kSwitch = {"0 or 1", [](double) { return true; }};
 constinit const Range kWord = {"one of ", [](double) { return true; }};
+constinit const Range kName = {"a name", [](double) { return true; }};
 
 Settings::Settings(const std::vector<Key> &keys, const KeyValues &given) {
   for (const Key &key : keys) {
@@ -49,7 +51,8 @@ static bool parseValue(std::string_view text, const Key &key, KeyValue &value) {
   }
   if (std::holds_alternative<std::string>(key.initial)) {
     value = std::string(text);
-    return key.words.empty() || std::find(key.words.begin(), key.words.end(), text) != key.words.end();
+    return key.words.empty() ? !text.empty()
+                             : std::find(key.words.begin(), key.words.end(), text) != key.words.end();
   }
   value = text == "1" || text == "true";
   return text == "0" || text == "1" || text == "true" || text == "false";
@@ -104,6 +107,17 @@ Expected<KeyValues> parseSettings(bool hasKeys, std::string_view text, const std
   if (const char *reason = contradict ? contradict(Settings(keys, given)) : nullptr)
     return Status::refusal(what + ": " + reason);
   return given;
+}
+
+bool splitPattern(std::string_view text, std::string_view &regex, std::string_view &keys) {
+  size_t colon = text.rfind(':');
+  constexpr std::string_view kFile = "optimizer=onnx";
+  if (colon != text.npos && colon > kFile.size() && text.substr(colon - kFile.size(), kFile.size()) == kFile)
+    colon = text.rfind(':', colon - 1);
+  bool hasKeys = colon != std::string_view::npos && text.find('=', colon) != std::string_view::npos;
+  regex = text.substr(0, hasKeys ? colon : text.size());
+  keys = hasKeys ? text.substr(colon + 1) : std::string_view();
+  return hasKeys;
 }
 
 void splitSpec(std::string_view text, std::string_view &word, std::string_view &rest, bool &hasRest) {

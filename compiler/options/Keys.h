@@ -31,8 +31,8 @@ extern const Range kNotNegative; ///< 0 to 3.4e38
 extern const Range kPositive;    ///< 1.2e-38 to 3.4e38
 extern const Range kFraction;    ///< at least 0 and below 1
 extern const Range kShare;       ///< 0 to 1
-// Of the other types, every value is allowed; of words, those that the key lists.
-extern const Range kWhole, kSwitch, kWord;
+// Of the other types, every value is allowed; of words, those that the key lists; of names, all that are not empty.
+extern const Range kWhole, kSwitch, kWord, kName;
 
 struct Key {
   const char *name;
@@ -70,6 +70,9 @@ Expected<KeyValues> parseKeys(std::string_view text, const std::string &what, co
 Expected<KeyValues> parseSettings(bool hasKeys, std::string_view text, const std::string &what,
                                   const std::vector<Key> &keys, const char *(*contradict)(const Settings &));
 
+/// Parts REGEX:KEY=VALUE,... at the last colon, as a regular expression may have colons of its own: '(?:a|b)'. False
+/// where no settings follow it.
+bool splitPattern(std::string_view text, std::string_view &regex, std::string_view &keys);
 /// Splits `word:rest`; `hasRest` tells `word` from `word:`.
 void splitSpec(std::string_view text, std::string_view &word, std::string_view &rest, bool &hasRest);
 
@@ -79,8 +82,6 @@ std::string formatValue(const KeyValue &value);
 std::string formatSpec(const char *word, const std::vector<Key> &keys);
 /// "a, b and c".
 std::string joinWords(const std::vector<std::string> &words);
-/// "; did you mean 'word'?" where one of `words` is close to `text`, else nothing.
-std::string suggestWord(std::string_view text, const std::vector<std::string> &words);
 /// 'text'
 std::string quote(std::string_view text);
 

@@ -28,19 +28,6 @@ bool parseNumber(std::string_view text, double &value) {
   return status == std::errc() && end == text.data() + text.size() && !text.empty() && std::isfinite(value);
 }
 
-/// Parts REGEX:KEY=VALUE,... at the last colon, as a regular expression may have colons of its own: '(?:a|b)'. False
-/// where no settings follow it. That of `optimizer=onnx:FILE` is none.
-static bool splitPattern(std::string_view text, std::string_view &regex, std::string_view &keys) {
-  size_t colon = text.rfind(':');
-  constexpr std::string_view kFile = "optimizer=onnx";
-  if (colon != text.npos && colon > kFile.size() && text.substr(colon - kFile.size(), kFile.size()) == kFile)
-    colon = text.rfind(':', colon - 1);
-  bool hasKeys = colon != std::string_view::npos && text.find('=', colon) != std::string_view::npos;
-  regex = text.substr(0, hasKeys ? colon : text.size());
-  keys = hasKeys ? text.substr(colon + 1) : std::string_view();
-  return hasKeys;
-}
-
 Expected<GroupSpec> parseGroup(std::string_view text) {
   std::string_view regex, rest;
   if (!splitPattern(text, regex, rest))
@@ -302,7 +289,7 @@ Expected<EmitSpec> parseEmit(std::string_view text) {
   EmitSpec parsed;
   parsed.text = std::string(text);
   const std::vector<Key> keys = {
-      {"name", parsed.name, kWord, "what the names of C begin with: letters, digits and _, no digit first"}};
+      {"name", parsed.name, kName, "what the names of C begin with: letters, digits and _, no digit first"}};
   std::string_view word, rest;
   bool hasKeys = false;
   splitSpec(text, word, rest, hasKeys);

@@ -10,16 +10,6 @@
 
 namespace ortc {
 
-std::string suggestWord(std::string_view text, const std::vector<std::string> &words) {
-  size_t least = 1 + text.size() / 4; // letters that are wrong: one, and one more of each four
-  const std::string *closest = nullptr;
-  for (const std::string &word : words)
-    if (size_t distance = editDistance(text, word);
-        distance <= least && distance < word.size() && (!closest || distance < editDistance(text, *closest)))
-      closest = &word;
-  return closest && !text.empty() ? "; did you mean " + quote(*closest) + "?" : "";
-}
-
 std::string listClosest(std::string_view pattern, const std::vector<std::string> &names) {
   constexpr size_t kShown = 3;
   std::vector<std::pair<size_t, size_t>> order; // distance, index: names in the order of the file where equal

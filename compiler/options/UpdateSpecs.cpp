@@ -3,6 +3,7 @@
 #include "compiler/options/UpdateSpecs.h"
 
 #include "compiler/options/CompileOptions.h"
+#include "support/EditDistance.h"
 
 namespace ortc {
 
@@ -31,14 +32,14 @@ Expected<EmaSpec> parseEma(std::string_view text) {
       {"gamma", parsed.gamma, kPositive, "of the warm-up"},
       {"power", parsed.power, kPositive, "of the warm-up"}};
   KeyValues given;
-  ORTC_TRY(parseKeys(text, "--ema", keys).moveTo(given));
+  ORTC_TRY(parseKeys(text, "average", keys).moveTo(given));
   Settings settings(keys, given);
   parsed.decay = settings.getNumber("decay");
   parsed.warmsUp = settings.isOn("warmup");
   parsed.gamma = settings.getNumber("gamma");
   parsed.power = settings.getNumber("power");
   if (!parsed.warmsUp && (given.count("gamma") || given.count("power")))
-    return Status::refusal("--ema: gamma and power are those of warmup=1; leave them out, or add it");
+    return Status::refusal("gamma and power are those of warmup=1; leave them out, or add it");
   return parsed;
 }
 
@@ -47,14 +48,14 @@ Expected<SwaSpec> parseSwa(std::string_view text) {
   const std::vector<Key> keys = {{"start", parsed.start, kWhole, "updates that take no part"},
                                  {"every", parsed.every, kWhole, "of the others, one in so many takes part"}};
   KeyValues given;
-  ORTC_TRY(parseKeys(text, "--swa", keys).moveTo(given));
+  ORTC_TRY(parseKeys(text, "average", keys).moveTo(given));
   Settings settings(keys, given);
   parsed.start = settings.getInteger("start");
   parsed.every = settings.getInteger("every");
   if (parsed.start < 0 || parsed.start > host::kMostScheduledSteps)
-    return Status::refusal("--swa: start is " + std::to_string(parsed.start) + " but must be from 0 to 2^50");
+    return Status::refusal("start is " + std::to_string(parsed.start) + " but must be from 0 to 2^50");
   if (parsed.every < 1 || parsed.every > host::kMostScheduledSteps)
-    return Status::refusal("--swa: every is " + std::to_string(parsed.every) + " but must be from 1 to 2^50");
+    return Status::refusal("every is " + std::to_string(parsed.every) + " but must be from 1 to 2^50");
   return parsed;
 }
 
@@ -66,15 +67,14 @@ Expected<RegularizeSpec> parseRegularize(std::string_view text) {
       {"max_norm", parsed.maxNorm, kNotNegative,
        "largest norm of what has one index along the axis; 0: no limit"},
       {"axis", parsed.axis, kWhole, "of max_norm: the one that numbers units, from 0"}};
-  size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || text.find('=', colon) == std::string_view::npos)
+  std::string_view regex, rest;
+  if (!splitPattern(text, regex, rest))
     return Status::refusal(quote(text) +
                            " regularises nothing; write REGEX:l1=X,l2=Y,max_norm=Z with some of them");
-  std::string_view regex = text.substr(0, colon);
   std::string what = "regularisation " + quote(regex);
   KeyValues given;
   ORTC_TRY(NamePattern::parse(regex).moveTo(parsed.pattern));
-  ORTC_TRY(parseKeys(text.substr(colon + 1), what, keys).moveTo(given));
+  ORTC_TRY(parseKeys(rest, what, keys).moveTo(given));
   Settings settings(keys, given);
   parsed.l1 = settings.getNumber("l1");
   parsed.l2 = settings.getNumber("l2");
@@ -95,7 +95,8 @@ Status parseStepOutputs(std::string_view text, UpdateSpecs &specs) {
                   : word == "param_norm" ? &specs.parameterNorm
                                          : nullptr;
     if (!field)
-      return Status::refusal(quote(word) + " is no number of a step; there are grad_norm and param_norm");
+      return Status::refusal(quote(word) + " is no number of a step; there are grad_norm and param_norm" +
+                             suggestWord(word, {"grad_norm", "param_norm"}));
     if (*field)
       return Status::refusal(quote(word) + " is given twice");
     *field = true;

@@ -21,6 +21,12 @@ namespace {
 
 constexpr size_t kMostColumns = 1 << 20;
 
+/// What a message shows of a name or a field.
+std::string shorten(std::string_view text) {
+  constexpr size_t kMost = 40;
+  return makePrintable(std::string(text.substr(0, kMost))) + (text.size() > kMost ? "..." : "");
+}
+
 /// Takes lines apart.
 class Lines {
 public:
@@ -152,7 +158,7 @@ Status CsvSource::open(const DataSpec::Options &options) {
     if (fields[i].empty())
       problem = "has no name for column " + std::to_string(i + 1);
     else if (!seen.emplace(fields[i], i).second)
-      problem = "names the column '" + makePrintable(std::string(fields[i])) + "' twice";
+      problem = "names the column '" + shorten(fields[i]) + "' twice";
     header.emplace_back(fields[i]);
   }
   if (fields.size() > kMostColumns)
@@ -197,18 +203,19 @@ Status CsvSource::group() {
       ORTC_TRY(addArray(name, {}));
     Columns &array = arrays[name];
     if (!isNew && array.isRow != isElement)
-      return bad("line 1 has columns '" + name + "' and '" + name + "[...]', which would be one array");
+      return bad("line 1 has columns '" + shorten(name) + "' and '" + shorten(name) +
+                 "[...]', which would be one array");
     array.isRow = isElement;
     if (!isElement)
       array.numbers = {i};
     else if (!rowsOf[name].emplace(index, i).second)
-      return bad("line 1 has the column " + std::to_string(index) + " of '" + name + "' twice");
+      return bad("line 1 has the column " + std::to_string(index) + " of '" + shorten(name) + "' twice");
   }
   for (const auto &[name, columns] : rowsOf)
     for (const auto &[index, column] : columns) {
       std::vector<size_t> &numbers = arrays[name].numbers;
       if (index != numbers.size())
-        return bad("line 1 has the column '" + header[column] + "' but no '" + name + "[" +
+        return bad("line 1 has the column '" + shorten(header[column]) + "' but no '" + shorten(name) + "[" +
                    std::to_string(numbers.size()) + "]'");
       numbers.push_back(column);
     }
@@ -234,8 +241,8 @@ Status CsvSource::choose(const DataSpec::Options &options) {
       if (found == header.end()) {
         std::string known;
         for (size_t i = 0; i < header.size() && i < 8; ++i)
-          known += (i ? ", '" : "'") + header[i] + "'";
-        return bad("has no column '" + column + "' for '" + name + "'; it has " + known +
+          known += (i ? ", '" : "'") + shorten(header[i]) + "'";
+        return bad("has no column '" + shorten(column) + "' for '" + name + "'; it has " + known +
                    (header.size() > 8 ? ", ..." : ""));
       }
       columns.push_back(size_t(found - header.begin()));
@@ -252,6 +259,19 @@ Status CsvSource::choose(const DataSpec::Options &options) {
       arrays[others].numbers.push_back(i);
   arrays[others].isRow = true;
   return arrays[others].numbers.empty() ? bad("has no column left for '" + others + "'") : Status();
+}
+
+/// Of a row behind the header; 0 where the file has changed.
+static size_t findLine(const MappedFile &file, int64_t row) {
+  size_t number = 0;
+  Status status = file.read([&] {
+    Lines lines(file.getText());
+    std::vector<std::string_view> fields;
+    std::string problem;
+    for (int64_t i = -1; i <= row && lines.next(fields, problem); ++i)
+      number = lines.getNumber();
+  });
+  return status.isOk() ? number : 0;
 }
 
 Status CsvSource::load(const std::string &name, Array &array) const {
@@ -274,9 +294,8 @@ Status CsvSource::load(const std::string &name, Array &array) const {
     for (size_t column : columns.numbers) {
       Number number;
       if (!parseNumber(fields[column], number))
-        return bad("line " + std::to_string(lines.getNumber()) + ", column '" +
-                   makePrintable(header[column]) + "': '" +
-                   makePrintable(std::string(fields[column].substr(0, 40))) + "' is no number");
+        return bad("line " + std::to_string(lines.getNumber()) + ", column '" + shorten(header[column]) +
+                   "': '" + shorten(fields[column]) + "' is no number");
       numbers->add(number);
     }
     if (stop && *stop && row % 65536 == 65535)
@@ -292,6 +311,7 @@ Status CsvSource::load(const std::string &name, Array &array) const {
   array.data = numbers->isReal ? reinterpret_cast<const uint8_t *>(numbers->real.data())
                                : reinterpret_cast<const uint8_t *>(numbers->whole.data());
   array.owner = std::move(numbers);
+  array.findLine = [file = file](int64_t row) { return findLine(*file, row); };
   loaded[name] = array;
   forgetPages(file->getData(), file->getBytes());
   return Status();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <csignal>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,6 +28,8 @@ struct Array {
   size_t bytes = 0;
   std::shared_ptr<const void> owner;
   std::shared_ptr<const MappedFile> file = nullptr; ///< whose bytes these are; null: they are a copy
+  std::function<size_t(int64_t row)> findLine =
+      nullptr;             ///< where a row is in a file of text, from 1; 0: unknown
   bool isStreamed = false; ///< of a file that may be larger than memory: no page that was read stays
 };
 

@@ -23,6 +23,9 @@ bool readValue(const Json &from, double &value) {
 /// What is no series of a line.
 bool isPlace(const std::string &key) { return key == "step" || key == "epoch" || key == "event"; }
 
+/// What is a word.
+bool isWord(const std::string &key) { return key == "binding" || key == "weights"; }
+
 void addPoint(Series &series, double step, double value) {
   while (!series.steps.empty() && series.steps.back() >= step) {
     series.steps.pop_back();
@@ -34,12 +37,17 @@ void addPoint(Series &series, double step, double value) {
 
 /// The step of a line; false where it has none.
 bool readStep(const Json &line, double &step) {
-  return line.contains("step") && readValue(line["step"], step) && std::isfinite(step);
+  constexpr double kMost = 1LL << 53; // what a double counts
+  return line.contains("step") && readValue(line["step"], step) && step >= 0 && step <= kMost &&
+         std::trunc(step) == step;
 }
 
 class Reader {
 public:
   explicit Reader(MetricsLog &log) : log(log) {}
+
+  /// The key that has no value which a run writes, where that is what is wrong.
+  const std::string &getWrong() const { return wrong; }
 
   bool readLine(const Json &line) {
     if (!line.is_object())
@@ -56,7 +64,8 @@ public:
           series.values.pop_back();
         }
     last = step;
-    addAll(line, step, log.ofSteps);
+    if (!addAll(line, step, log.ofSteps))
+      return false;
     if (line.contains("ms") && readValue(line["ms"], time) && std::isfinite(time))
       log.milliseconds += time;
     return true;
@@ -72,30 +81,49 @@ private:
     if (!readStep(line, step))
       return false;
     if (event == "eval")
-      addAll(line, step, log.ofEvaluations);
-    else if (event == "watch")
-      addWatched(line, step);
-    else if (event != "save" && event != "best")
+      return addAll(line, step, log.ofEvaluations);
+    if (event == "watch")
+      return addWatched(line, step);
+    if (event != "save" && event != "best")
       log.events.push_back({int64_t(step), event});
     return true;
   }
-  void addWatched(const Json &line, double step) {
-    for (const auto &[key, suffix] : {std::pair("values", ""), std::pair("gradients", ", gradient")})
-      if (line.contains(key) && line[key].is_object())
-        for (const auto &[name, statistics] : line[key].items())
-          for (const char *of : {"min", "mean", "max"})
-            if (double value = 0;
-                statistics.is_object() && statistics.contains(of) && readValue(statistics[of], value))
-              addPoint(log.watched[name + suffix][of], step, value);
+  bool addWatched(const Json &line, double step) {
+    for (const auto &[key, suffix] : {std::pair("values", ""), std::pair("gradients", ", gradient")}) {
+      if (!line.contains(key))
+        continue;
+      if (!line[key].is_object())
+        return refuse(key);
+      for (const auto &[name, statistics] : line[key].items())
+        for (const char *of : {"min", "mean", "max"}) {
+          double value = 0;
+          if (!statistics.is_object() || !statistics.contains(of) || !readValue(statistics[of], value))
+            return refuse(name);
+          addPoint(log.watched[name + suffix][of], step, value);
+        }
+    }
+    return true;
   }
-  static void addAll(const Json &line, double step, std::map<std::string, Series> &series) {
-    for (const auto &[key, from] : line.items())
-      if (double value = 0; !isPlace(key) && readValue(from, value))
-        addPoint(series[key], step, value);
+  /// False, and what is wrong, where something is neither a number nor the word that it may be.
+  bool addAll(const Json &line, double step, std::map<std::string, Series> &series) {
+    for (const auto &[key, from] : line.items()) {
+      double value = 0;
+      if (isPlace(key) || (isWord(key) && from.is_string()))
+        continue;
+      if (!readValue(from, value))
+        return refuse(key);
+      addPoint(series[key], step, value);
+    }
+    return true;
+  }
+  bool refuse(const std::string &key) {
+    wrong = key.substr(0, 40);
+    return false;
   }
 
   MetricsLog &log;
   double last = -1;
+  std::string wrong;
 };
 
 } // namespace
@@ -118,7 +146,9 @@ Status MetricsLog::read(const std::string &path, MetricsLog &log) {
       continue;
     if (!reader.readLine(parseJson(line)))
       return Status::refusal(path + ": line " + std::to_string(number) +
-                             " is no step and no event of ortc run --metrics");
+                             (reader.getWrong().empty()
+                                  ? " is no step and no event of ortc run --metrics"
+                                  : " has '" + reader.getWrong() + "', which is no number there"));
   }
   return Status();
 }

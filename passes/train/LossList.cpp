@@ -40,19 +40,31 @@ static Expected<std::vector<std::string>> splitOutputs(std::string_view text, co
                          names);
 }
 
-static Expected<LossSpec> parseNamedLoss(std::string_view text) {
+/// Of `weight=W`, which ends the text of a loss. Keys of the formula stand in front of its outputs.
+static Expected<double> parseWeight(std::string_view text, const std::string &what, const LossSpec &loss) {
   static const std::vector<Key> keys = {{"weight", 1.0, kNotNegative, "what the loss is multiplied by"}};
+  const LossDefinition *definition = findLoss(loss.name);
+  const std::string first(text.substr(0, text.find('=')));
+  for (const Key &key : definition ? keysOf(*definition) : std::vector<Key>())
+    if (first == key.name)
+      return Status::refusal(what + ": " + first + " is a key of " + loss.name + "; write " + loss.name +
+                             ":" + std::string(text) + "@OUTPUT");
+  KeyValues given;
+  ORTC_TRY(parseKeys(text, what, keys).moveTo(given));
+  return Settings(keys, given).getNumber("weight");
+}
+
+static Expected<LossSpec> parseNamedLoss(std::string_view text) {
   std::string_view spec = text, outputs, weight;
   const std::string_view name = takeName(spec);
-  if (size_t colon = spec.rfind(":weight="); colon != std::string_view::npos) {
-    weight = spec.substr(colon + 1);
-    spec = spec.substr(0, colon);
-  }
   bool hasOutputs = false;
   if (size_t at = spec.rfind('@'); at != std::string_view::npos && !spec.starts_with("output:")) {
     hasOutputs = true; // behind `output:` all is a name
-    outputs = spec.substr(at + 1);
+    splitPattern(spec.substr(at + 1), outputs, weight);
     spec = spec.substr(0, at);
+  } else if (size_t colon = spec.rfind(":weight="); colon != std::string_view::npos) {
+    weight = spec.substr(colon + 1);
+    spec = spec.substr(0, colon);
   }
   LossSpec parsed;
   ORTC_TRY(parseLoss(spec).moveTo(parsed));
@@ -67,11 +79,9 @@ static Expected<LossSpec> parseNamedLoss(std::string_view text) {
       return Status::refusal("the loss of " + quote(text) + " is called " + quote(name) +
                              "; up to 64 letters, digits, '_' and '-' make a name");
   }
-  if (!weight.empty()) {
-    KeyValues given;
-    ORTC_TRY(parseKeys(weight, "loss " + quote(name.empty() ? parsed.name : parsed.id), keys).moveTo(given));
-    parsed.weight = Settings(keys, given).getNumber("weight");
-  }
+  if (!weight.empty())
+    ORTC_TRY(parseWeight(weight, "loss " + quote(name.empty() ? parsed.name : parsed.id), parsed)
+                 .moveTo(parsed.weight.emplace()));
   return parsed;
 }
 

@@ -73,11 +73,8 @@ Expected<LossSpec> parseLoss(std::string_view text) {
     for (const LossDefinition *each : listLosses())
       words.push_back(each->name);
     words.insert(words.end(), {"onnx:FILE", "output:NAME", "none"});
-    auto distance = [&](const std::string &each) { return editDistance(each, word); };
-    auto nearest = llvm::min_element(
-        words, [&](const std::string &a, const std::string &b) { return distance(a) < distance(b); });
-    return Status::refusal("there is no " + what + "; there are " + joinWords(words) + "; the nearest is " +
-                           quote(*nearest));
+    return Status::refusal("there is no " + what + "; there are " + joinWords(words) +
+                           suggestWord(word, words));
   } else {
     ORTC_TRY(
         parseSettings(hasRest, rest, what, keysOf(*definition), definition->contradict).moveTo(parsed.given));

@@ -4,6 +4,8 @@
 
 #include "passes/train/OnnxFunction.h"
 #include "passes/train/OnnxOptimizer.h"
+#include "support/EditDistance.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <cmath>

@@ -11,7 +11,7 @@ namespace ortc::train {
 Expected<TeacherSpec> parseTeacher(std::string_view text) {
   TeacherSpec parsed;
   const std::vector<Key> keys = {
-      {"output", parsed.output, kWord, "the teacher's logits"},
+      {"output", parsed.output, kName, "the teacher's logits"},
       {"temperature", parsed.temperature, kPositive, "divides the logits of both"},
       {"weight", parsed.weight, kShare, "of the distillation; the loss of the labels has the rest"}};
   size_t colon = text.rfind(":output=");
@@ -26,9 +26,6 @@ Expected<TeacherSpec> parseTeacher(std::string_view text) {
   parsed.temperature = settings.getNumber("temperature");
   parsed.weight = settings.getNumber("weight");
   parsed.text = std::string(text);
-  if (parsed.output.empty())
-    return Status::refusal("teacher " + quote(parsed.file) +
-                           ": output is empty; it is the name of the teacher's logits");
   return parsed;
 }
 

@@ -123,37 +123,61 @@ TEST_F(CheckpointTest, RefusalsSayWhatDoesNotFit) {
 /// A safetensors file with one replacement in its header or its data, of the same size.
 TEST_F(CheckpointTest, WhatNoTrainingSavesIsRefused) {
   compile("adam", {"--optimizer", "adam"});
+  compile("free", {"--optimizer", "schedule_free_adamw", "--ema", "decay=0.9", "--loss-scale", "dynamic"});
   mustRun(makeRun("adam", "", "adam.ck"));
+  mustRun(makeRun("free", "", "free.ck"));
   const std::string good = readFile(folder / "adam.ck");
-  auto load = [&](const std::string &text) {
+  auto load = [&](const std::string &text, const char *artifact = "adam") {
     std::ofstream(folder / "bad.ck", std::ios::binary) << text;
-    return refusal("adam", "bad.ck");
+    return refusal(artifact, "bad.ck");
   };
   std::string text = good;
   text.replace(text.find("\"ortc.format\":\"1"), 16, "\"ortc.format\":\"2");
   EXPECT_EQ(load(text),
             "malformed checkpoint: its metadata has 'ortc.format' = '2', and this version reads 1\n");
   std::string checksum = "\"ortc.checksum\""; // another key: numbers are changed below
-  text = good;
-  text.replace(text.find(checksum), checksum.size(), "\"free.checksum\"");
-  const std::string unchecked = text;
+  auto uncheck = [&](const std::string &name) {
+    std::string text = readFile(folder / name);
+    text.replace(text.find(checksum), checksum.size(), "\"free.checksum\"");
+    return text;
+  };
   struct Case {
     const char *name;
     double value;
-    std::string message;
+    std::string message, artifact = "adam";
   };
+  const std::string number = "it must be a number from 0 to 3.4e38",
+                    count = "it must be from 0 to 9007199254740992";
   const Case cases[] = {{"bias_correction1", std::nan(""), "is nan, but it must be a number from 0 to 1"},
                         {"bias_correction1", -5, "is -5, but it must be a number from 0 to 1"},
                         {"bias_correction2", 2, "is 2, but it must be a number from 0 to 1"},
-                        {"beta1", 1, "is 1, but it must be a number of at least 0 and below 1"}};
+                        {"beta1", 1, "is 1, but it must be a number of at least 0 and below 1"},
+                        {"lr", 1e300, "is 1e+300, but " + number},
+                        {"lr", -1, "is -1, but " + number},
+                        {"lr", HUGE_VAL, "is inf, but " + number},
+                        {"updates", std::nan(""), "is nan, but " + number, "free"},
+                        {"updates", -3, "is -3, but " + number, "free"},
+                        {"lr_max", 1e300, "is 1e+300, but " + number, "free"},
+                        {"weight_sum", -1, "is -1, but " + number, "free"},
+                        {"loss_scale", HUGE_VAL, "is inf, but " + number, "free"},
+                        {"step", -1, "is -1, but " + count, "free"},
+                        {"ema.n_averaged", 1e18, "is 1e+18, but " + count, "free"},
+                        {"ema_decay", 2, "is 2, but it must be a number of at least 0 and below 1", "free"}};
   for (const Case &each : cases) {
-    text = unchecked;
+    text = uncheck(each.artifact + ".ck");
     uint64_t header = 0;
     std::memcpy(&header, text.data(), sizeof header);
     size_t entry = text.find("\"" + std::string(each.name) + "\":"), offset = text.find("offsets\":[", entry);
     offset = 8 + header + std::stoul(text.substr(offset + 10));
-    std::memcpy(text.data() + offset, &each.value, sizeof each.value);
-    EXPECT_EQ(load(text),
+    const std::string type = text.substr(text.find("\"dtype\":\"", entry) + 9, 3);
+    auto put = [&](auto value) { std::memcpy(text.data() + offset, &value, sizeof value); };
+    if (type == "F32")
+      put(float(each.value));
+    else if (type == "I64")
+      put(int64_t(each.value));
+    else
+      put(each.value);
+    EXPECT_EQ(load(text, each.artifact.c_str()),
               "'" + std::string(each.name) + "' " + each.message + "; no training has saved this\n");
   }
 }

@@ -208,22 +208,70 @@ TEST_F(SequenceTest, TrainsAsPyTorchDoes) {
 }
 
 TEST_F(SequenceTest, BadLabelsEndTheStepBeforeTheUpdate) {
-  mustRun({"train", writeSpeech(folder), "--loss", "ctc:labels=3", "--target", "native", "--quiet", "-o",
-           folder / "a"});
+  const std::string model = writeSpeech(folder), data = folder / "d.npz";
+  auto build = [&](const std::string &loss) {
+    mustRun({"train", model, "--loss", loss, "--target", "native", "--quiet", "-o", folder / "a"});
+  };
   struct Case {
     std::vector<int64_t> label, frames, lengths;
-    const char *name;
+    std::string message;
   };
-  for (const Case &each : {Case{{1, 0, 2, 3, 1, 1}, {6, 4}, {3, 1}, "label"}, // the blank
-                           {{1, 4, 2, 3, 1, 1}, {6, 4}, {3, 1}, "label"},     // no class
-                           {{1, 1, 2, 3, 1, 1}, {7, 4}, {3, 1}, "input_lengths"},
-                           {{1, 1, 2, 3, 1, 1}, {6, 4}, {4, 1}, "target_lengths"},
-                           {{1, 1, 2, 3, 1, 1}, {6, -1}, {3, 1}, "input_lengths"}}) {
+  auto check = [&](const Case &each) {
     Outcome outcome = train(each.label, each.frames, each.lengths);
-    EXPECT_NE(outcome.status, 0);
-    EXPECT_NE(outcome.errors.find(each.name), std::string::npos) << outcome.errors;
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_NE(outcome.errors.find(each.message), std::string::npos) << outcome.errors;
     EXPECT_TRUE(readFile(folder / "ck").empty()) << "nothing was trained";
-  }
+  };
+  const std::string from = "; it is from slice 0 of " + data + ", element ";
+  build("ctc:labels=3");
+  for (const Case &each :
+       {Case{{1, 0, 2, 3, 0, 1},
+             {6, 4},
+             {3, 1},
+             from + "1 of its 'label', at byte "}, // the padding is the blank, too
+        {{1, 1, 2, 3, 0, 0}, {6, 4}, {3, 2}, from + "4 of its 'label'"},
+        {{1, 0, 2, 3, 1, 1},
+         {6, 4},
+         {3, 1},
+         "; 0 is the blank of the loss ctc, which no label is: leave it out"},
+        {{1, 4, 2, 3, 1, 1}, {6, 4}, {3, 1}, "; labels are classes but 0, the blank of the loss ctc"},
+        {{1, 1, 2, 3, 1, 1}, {7, 4}, {3, 1}, "index 7 in 'input_lengths' is out of range [0, 7)"},
+        {{1, 1, 2, 3, 1, 1}, {6, 4}, {4, 1}, "index 4 in 'target_lengths' is out of range [0, 4)"},
+        {{1, 1, 2, 3, 1, 1}, {6, -1}, {3, 1}, "input_lengths"}})
+    check(each);
+  build("ctc:labels=3,blank=2"); // classes are two ranges
+  check({{1, 1, 2, 3, 0, 1}, {6, 4}, {3, 1}, "; 2 is the blank of the loss ctc, which no label is"});
+  build("ctc:labels=4");
+  check({{1, 1, 2, 3, 1, 1},
+         {6, 4},
+         {3, 1},
+         "array 'label' has shape [2, 3] but input 'label' is [2, 4]: all dimensions after the first must be "
+         "equal; a "
+         "sample has 4 labels with padding: compile with --loss ctc:labels=3, or cut or pad the array"});
+  Outcome outcome = runTool(
+      {"train", model, "--loss", "ctc:labels=7,target_lengths=0", "--target", "native", "-o", folder / "b"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.errors.find("every sample has more labels than frames"), std::string::npos)
+      << outcome.errors;
+}
+
+/// Without an alignment the loss is infinite, as PyTorch's is: the warning says which sample has none.
+TEST_F(SequenceTest, LabelsLongerThanTheirFramesAreNamed) {
+  mustRun({"train", writeSpeech(folder), "--loss", "ctc:labels=3", "--target", "native", "--quiet", "-o",
+           folder / "a"});
+  auto expect = [&](const std::vector<int64_t> &frames, const std::string &message) {
+    Outcome outcome = train({3, 1, 2, 1, 1, 2}, frames, {2, 3});
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    EXPECT_EQ(outcome.errors.find("warning") == std::string::npos, message.empty()) << outcome.errors;
+    EXPECT_NE(outcome.errors.find(message), std::string::npos) << outcome.errors;
+  };
+  expect({2, 4}, ""); // just enough
+  const std::string of = " of its 'input_lengths', at byte ";
+  expect({1, 4}, "element 0" + of);
+  expect({1, 4},
+         "is 1 frame, and its 2 labels need 2: leave such samples out, or compile with ctc:zero_infinity=1");
+  expect({2, 3}, "element 1" + of);
+  expect({2, 3}, "is 3 frames, and its 3 labels, equal neighbours among them, need 4: leave");
 }
 
 /// What is behind the length of a label may be anything, a blank too.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -169,6 +170,55 @@ TEST_F(SeveralLossesTest, EachHasWeightsOfItsOwn) {
   EXPECT_EQ(parts[1]["class_weight"], Json(factors));
   EXPECT_FALSE(parts[0].contains("class_weight") || parts[2].contains("inputs"));
   mustRun({"run", folder / "cut", "--data", folder / "data.npz", "--steps", "1", "--quiet"});
+}
+
+/// Figures of one loss, as evaluations show them.
+TEST_F(SeveralLossesTest, TheBestEvaluationMayBeThatOfOneLoss) {
+  compile("a");
+  auto run = [&](const std::string &best) {
+    Words words{"run",          folder / "a",
+                "--data",       source("data.npz"),
+                "--eval-data",  source("data.npz"),
+                "--no-shuffle", "--quiet",
+                "--eval-every", "2",
+                "--steps",      "6",
+                "--metrics",    folder / "m.jsonl",
+                "--best",       best,
+                "--save-best",  folder / "best"};
+    return runTool(words);
+  };
+  for (auto [best, key] : {std::pair("loss.pairs:max", "eval_loss.pairs"),
+                           {"accuracy.classes:max", "accuracy.classes"},
+                           {"loss:min", "eval_loss"}}) {
+    Outcome outcome = run(best);
+    ASSERT_EQ(outcome.status, 0) << outcome.errors;
+    std::ifstream file(folder / "m.jsonl");
+    const bool isLargest = std::string(best).ends_with(":max");
+    double found = isLargest ? -HUGE_VAL : HUGE_VAL, told = 0;
+    for (std::string line; std::getline(file, line);) {
+      Json json = Json::parse(line);
+      if (json.value("event", "") == "eval")
+        found = isLargest ? std::max(found, double(json[key])) : std::min(found, double(json[key]));
+      if (json.value("event", "") == "best")
+        told = json["value"];
+    }
+    EXPECT_EQ(told, found) << best;
+    EXPECT_FALSE(readFile(folder / "best").empty());
+    std::filesystem::remove(folder / "m.jsonl");
+    std::filesystem::remove(folder / "best");
+  }
+  for (auto [best, message] :
+       {std::pair("loss.pair:min",
+                  "there are loss, loss.boxes, loss.classes, accuracy.classes and loss.pairs; did "
+                  "you mean 'loss.pairs'?"),
+        {"accuracy.boxes:max", "there is no accuracy.boxes in "},
+        {"accuracy:max", "metric 'accuracy': there are 3 losses"},
+        {"acuracy:max", "there is no metric 'acuracy'"}}) {
+    Outcome outcome = run(best);
+    EXPECT_EQ(outcome.status, 2) << outcome.errors;
+    EXPECT_NE(outcome.errors.find(message), std::string::npos) << outcome.errors;
+    EXPECT_FALSE(std::ifstream(folder / "m.jsonl").is_open()) << "before the run";
+  }
 }
 
 TEST_F(SeveralLossesTest, MetricsSayWhatTheyCompare) {
@@ -403,6 +453,11 @@ TEST_F(SeveralLossesTest, RefusesATeacherThatDoesNotFit) {
     return folder.write(name, model.SerializeAsString()) + ":output=logits";
   };
   expect(loss, file, "must be FILE.onnx:output=NAME,temperature=1,weight=0.5");
+  expect(loss, file + ":output=", "output is '' but must be a name");
+  expect(loss, folder / "away.onnx:output=logits",
+         "error: --teacher " + (folder / "away.onnx") + ": cannot be opened: No such file or directory");
+  expect(loss, folder.write("cut.onnx", readFile(file).substr(0, 99)) + ":output=logits",
+         "error: --teacher '" + (folder / "cut.onnx") + "' is cut short or no ONNX model");
   expect(loss, file + ":output=none", "the teacher has no output 'none'; it has 'logits'");
   expect(loss, file + ":output=logits,weight=2", "weight is '2' but must be a number from 0 to 1");
   expect({"--loss", "cross_entropy"}, file + ":output=logits",
@@ -459,6 +514,14 @@ TEST_F(SeveralLossesTest, RefusesWhatDoesNotFit) {
          "no node that gives a value of that name; its outputs are 'boxes', 'classes', 'left', 'right'");
   expect({"--loss", "mse@boxes:weight=inf"}, "weight is 'inf' but must be a number from 0 to 3.4e38");
   expect({"--loss", "mse@boxes:weight=-1"}, "weight is '-1' but must be a number from 0 to 3.4e38");
+  expect({"--loss", "a=mse@boxes:wieght=1"},
+         "loss 'a' has no option 'wieght'; it takes weight; did you mean 'weight'?");
+  expect({"--loss", "a=mse@boxes:weight=1,foo=1"}, "loss 'a' has no option 'foo'; it takes weight");
+  expect({"--loss", "smooth_l1@boxes:beta=2"},
+         "loss 'smooth_l1': beta is a key of smooth_l1; write smooth_l1:beta=2@OUTPUT");
+  expect({"--loss", "a=cross_entropy:class_weight=@classes"},
+         "loss 'cross_entropy': class_weight is '' but must be an .npy file, or none");
+  expect({"--loss", "mze@boxes"}, "none; did you mean 'mse'?");
   expect({"--loss", "none", "--loss", "a=mse@boxes"}, "--loss none is no loss, and there are others");
   expect({"--loss", "mse@boxes", "--loss-input", "left"}, "--loss-input 'left' contradicts --loss mse@boxes");
   expect({"--loss", "cosine_embedding@left"},

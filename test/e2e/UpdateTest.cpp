@@ -353,9 +353,11 @@ TEST_F(UpdateTest, AveragesThatAreNotThereAreRefused) {
   refuse("mean", "--weights: 'mean' is no kind of averages; there are ema and swa");
   refuse("swa", "has no such averages; compile it with --swa");
   refuse("ema", "nothing was averaged yet; give --load with a checkpoint of a training that has come so far");
-  expectRefused({"--ema", "decay=1"}, "--ema: decay is '1' but must be a number of at least 0 and below 1");
+  expectRefused({"--ema", "decay=1"},
+                "error: --ema: average: decay is '1' but must be a number of at least 0 and below 1");
   expectRefused({"--ema", "decay=0.9,gamma=2"}, "--ema: gamma and power are those of warmup=1");
-  expectRefused({"--ema", "rate=0.9"}, "--ema has no option 'rate'; it takes decay, warmup, gamma, power");
+  expectRefused({"--ema", "rate=0.9"},
+                "error: --ema: average has no option 'rate'; it takes decay, warmup, gamma, power");
   expectRefused({"--swa", "start=-1"}, "--swa: start is -1 but must be from 0 to 2^50");
   expectRefused({"--loss", "none", "--ema", "decay=0.9"},
                 "--ema needs a loss, and --loss none compiles the forward part only");

@@ -296,7 +296,8 @@ TEST(BatchesTest, RefusesTooLittleData) {
 
 TEST(BatchesTest, NamesTheAxisOfLogitsWithClassesLast) {
   NamedArray label{"label", DataType::Int64, {8, 16}, std::string(8 * 16 * 8, '\0')};
-  InputSpec classes{"label", DataType::Int64, {4, 96}, true}; // of logits [4, 16, 96]
+  InputSpec classes{"label", DataType::Int64, {4, 96},
+                    true,    std::nullopt,    "cross_entropy"}; // of logits [4, 16, 96]
   EXPECT_EQ(refuse({label}, {classes}),
             "data.npz: array 'label' has shape [8, 16] but input 'label' is [4, 96]: all dimensions after "
             "the first "

@@ -145,6 +145,10 @@ TEST_F(FormatsTest, CsvColumnsAreArrays) {
   EXPECT_EQ(source->getNames(), (std::vector<std::string>{"x", "label", "w"}));
   EXPECT_EQ(show(*source, "x"), "float64[2, 2] 1, 2, 3, 4.5");
   EXPECT_EQ(show(*source, "label"), "int64[2] 1, -7");
+  Array label;
+  ASSERT_TRUE(source->load("label", label).isOk());
+  EXPECT_EQ(label.findLine(0), 2u);
+  EXPECT_EQ(label.findLine(1), 4u) << "line 3 is empty";
   EXPECT_EQ(show(*open(path + "?label=label&f=*"), "f"), "float64[2, 3] 2, 1, 1, 4.5, 3, 2");
   EXPECT_EQ(show(*open(path + "?y=w,label&label=label"), "y"), "int64[2, 2] 1, 1, 2, -7");
   EXPECT_EQ(open(path + "?label=label&f=w")->getNames(), (std::vector<std::string>{"label", "f"}));
@@ -164,6 +168,9 @@ TEST_F(FormatsTest, CsvIsRefusedWithLineAndColumn) {
   EXPECT_EQ(of("x,y\n1,2\n3\n"), "line 3 has 1 field but the header has 2");
   EXPECT_EQ(of("x,y\n1,2,3\n"), "line 2 has 3 fields but the header has 2");
   EXPECT_EQ(of("x,x\n1,2\n"), "line 1 names the column 'x' twice");
+  const std::string longName(1000, 'n'), cut = "'" + std::string(40, 'n') + "...'";
+  EXPECT_EQ(of(longName + "," + longName + "\n1,2\n"), "line 1 names the column " + cut + " twice");
+  EXPECT_EQ(of("x," + longName + "\n1,2\n", "?x=z"), "has no column 'z' for 'x'; it has 'x', " + cut);
   EXPECT_EQ(of("x,\n1,2\n"), "line 1 has no name for column 2");
   EXPECT_EQ(of("x\n\"1\n2\"\n"),
             "line 2 has a quote that does not end in front of a comma or the line's end");

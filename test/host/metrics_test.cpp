@@ -186,18 +186,19 @@ TEST(MetricsTest, RefusesSpecs) {
   EXPECT_EQ(
       refuse("acuracy"),
       "metric 'acuracy': there is no metric 'acuracy'; there are accuracy, topk, f1, auc, iou, perplexity, "
-      "token_accuracy, mae, rmse and r2; 'accuracy' is the nearest");
-  EXPECT_EQ(refuse("topk:n=3"), "metric 'topk:n=3': it has no key 'n'; there are k, output, label, axis and "
-                                "ignore; 'k' is the nearest");
+      "token_accuracy, mae, rmse and r2; did you mean 'accuracy'?");
+  EXPECT_EQ(refuse("topk:n=3"),
+            "metric 'topk:n=3': it has no option 'n'; it takes k, output, label, axis and "
+            "ignore");
   EXPECT_EQ(refuse("topk:k=0"),
             "metric 'topk:k=0': k is '0', but it must be a whole number from 1 to 2147483647");
   EXPECT_EQ(refuse("topk:k"), "metric 'topk:k': 'k' is no key=value");
   EXPECT_EQ(refuse("topk:k=1,k=2"), "metric 'topk:k=1,k=2': k is given twice");
   EXPECT_EQ(refuse("f1:average=makro"),
             "metric 'f1:average=makro': average is 'makro'; there are binary, macro and "
-            "micro; 'macro' is the nearest");
+            "micro; did you mean 'macro'?");
   EXPECT_EQ(refuse("mae:x=1"),
-            "metric 'mae:x=1': it has no key 'x'; there are output, label, axis and ignore");
+            "metric 'mae:x=1': it has no option 'x'; it takes output, label, axis and ignore");
   EXPECT_EQ(refuse(""),
             "metric '': there is no metric ''; there are accuracy, topk, f1, auc, iou, perplexity, "
             "token_accuracy, mae, rmse and r2");

@@ -71,12 +71,12 @@ TEST(PlateauTest, RefusesSpecs) {
       "learning-rate schedule 'plateau:factor=1': factor is 1, but it must be below 1 for the rate to fall");
   EXPECT_EQ(
       refuse("plateau:patients=3"),
-      "learning-rate schedule 'plateau:patients=3': it has no key 'patients'; there are factor, patience, "
-      "threshold, threshold_mode, cooldown, min and epsilon; 'patience' is the nearest");
+      "learning-rate schedule 'plateau:patients=3': it has no option 'patients'; it takes factor, patience, "
+      "threshold, threshold_mode, cooldown, min and epsilon; did you mean 'patience'?");
   EXPECT_EQ(
       refuse("plateau:threshold_mode=ref"),
       "learning-rate schedule 'plateau:threshold_mode=ref': threshold_mode is 'ref'; there are rel and abs; "
-      "'rel' is the nearest");
+      "did you mean 'rel'?");
 }
 
 TEST(FollowerTest, ReadsGoals) {

@@ -193,8 +193,18 @@ TEST_F(ReportPageTest, RefusesLinesThatNoRunHasWritten) {
   EXPECT_EQ(refuse("\n[1]\n"), path + ": line 2" + end);
   for (const char *line :
        {"{\"step\":1}", "{\"loss\":1}", "{\"step\":\"a\",\"loss\":1}", "{\"event\":1,\"step\":1}",
-        "{\"event\":\"eval\"}", "{\"step\":null,\"loss\":1}", "text"})
+        "{\"event\":\"eval\"}", "{\"step\":null,\"loss\":1}", "text", "{\"step\":1.5,\"loss\":1}",
+        "{\"step\":-1,\"loss\":1}", "{\"event\":\"early_stop\",\"step\":1e300}"})
     EXPECT_EQ(refuse(line), path + ": line 1" + end) << line;
+  for (auto [line, key] :
+       {std::pair("{\"step\":1,\"loss\":\"low\"}", "loss"),
+        {"{\"step\":1,\"loss\":1,\"ms\":[2]}", "ms"},
+        {"{\"step\":1,\"loss\":1,\"binding\":2,\"lr\":true}", "lr"},
+        {"{\"event\":\"eval\",\"step\":1,\"accuracy\":{}}", "accuracy"},
+        {"{\"event\":\"watch\",\"step\":1,\"values\":[]}", "values"},
+        {"{\"event\":\"watch\",\"step\":1,\"gradients\":{\"w\":{\"min\":1,\"mean\":\"a\",\"max\":2}}}", "w"}})
+    EXPECT_EQ(refuse(makeSteps(1, 2) + line), path + ": line 3 has '" + key + "', which is no number there")
+        << line;
 }
 
 TEST_F(ReportPageTest, RefusesFilesThatAreNoPlans) {

@@ -118,7 +118,7 @@ TEST(ScheduleTest, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(
       refuse("cosin"),
       "learning-rate schedule 'cosin': there are constant, linear, step, multistep, exponential, polynomial, "
-      "cosine, cosine_restarts, one_cycle, inverse_sqrt and wsd");
+      "cosine, cosine_restarts, one_cycle, inverse_sqrt and wsd; did you mean 'cosine'?");
   EXPECT_EQ(
       refuse("cosine:half=3"),
       "learning-rate schedule 'cosine:half=3': it has no option 'half'; it takes warmup, min and total");

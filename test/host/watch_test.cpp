@@ -114,7 +114,7 @@ TEST_F(WatchTest, RefusesNamesThatAreNot) {
   Status status = train(options, interrupted);
   EXPECT_EQ(status.getCode(), ExitCode::Refused);
   EXPECT_EQ(status.getMessage(), "--watch 'fc\\.weigth' matches no tensor; there are fc.weight and "
-                                 "fc.weight.momentum; 'fc.weight' is the nearest");
+                                 "fc.weight.momentum; did you mean 'fc.weight'?");
   Watch watch;
   EXPECT_EQ(Watch::parse("", watch).getMessage(),
             "the regular expression has 0 bytes, but it must have 1 to 4096");

@@ -71,7 +71,8 @@ void addRunCommand(CLI::App &app, Action &action) {
                 [options](const std::string &text) {
                   Status status = host::Goal::parse(text, options->follow.goal.emplace());
                   const std::string &metric = options->follow.goal->metric;
-                  return !status.isOk() || metric == "loss" ? status : host::MetricSet().add(metric);
+                  return !status.isOk() || host::Goal::isOfLoss(metric) ? status
+                                                                        : host::MetricSet().add(metric);
                 });
   line.addWhole("--patience", "ends after N evaluations in a row that are not the best",
                 options->follow.patience, 1, INT64_MAX);

@@ -25,8 +25,10 @@ static const char *misshape(const Settings &settings, RankedTensorType predictio
     return "it needs [frames, samples, classes]";
   if (prediction.getDimSize(2) < 2)
     return "it needs a class beside the blank";
-  return settings.getInteger(kBlank) >= prediction.getDimSize(2) ? "the blank is not one of the classes"
-                                                                 : nullptr;
+  if (settings.getInteger(kBlank) >= prediction.getDimSize(2))
+    return "the blank is not one of the classes";
+  bool isTooLong = !settings.isOn(kTargetLengths) && settings.getInteger(kLabels) > prediction.getDimSize(0);
+  return isTooLong ? "every sample has more labels than frames" : nullptr;
 }
 
 static SmallVector<int64_t> inferLabel(const Settings &settings, RankedTensorType prediction) {

@@ -51,7 +51,7 @@ TEST(LossSpecTest, RefusesWithReason) {
                             "poisson_nll, focal, dice, hinge, hinge_embedding, soft_margin, "
                             "multilabel_soft_margin, multi_margin, info_nce, "
                             "ctc, cosine_embedding, triplet_margin, margin_ranking, gaussian_nll, "
-                            "distillation, onnx:FILE, output:NAME and none; the nearest is 'huber'");
+                            "distillation, onnx:FILE, output:NAME and none; did you mean 'huber'?");
   EXPECT_EQ(refuse("mse:beta=1"), "loss 'mse' has no option 'beta'; it takes reduction, sample_weight");
   EXPECT_EQ(refuse("none:beta=1"), "loss 'none' has no option 'beta'; it takes none");
   EXPECT_EQ(
