@@ -71,7 +71,7 @@ Expected<KeyValues> parseSettings(bool hasKeys, std::string_view text, const std
                                   const std::vector<Key> &keys, const char *(*contradict)(const Settings &));
 
 /// Parts REGEX:KEY=VALUE,... at the last colon, as a regular expression may have colons of its own: '(?:a|b)'. False
-/// where no settings follow it.
+/// where no settings follow it. The colon of `optimizer=onnx:FILE` is none.
 bool splitPattern(std::string_view text, std::string_view &regex, std::string_view &keys);
 /// Splits `word:rest`; `hasRest` tells `word` from `word:`.
 void splitSpec(std::string_view text, std::string_view &word, std::string_view &rest, bool &hasRest);

@@ -432,7 +432,8 @@ TEST_F(LoopTest, RefusesCheckpointsThatNoTrainingHasSaved) {
   first.save = folder / "good.safetensors";
   second.load = folder / "bad.safetensors";
   expectOk(train(first, interrupted));
-  auto refuse = [&](const std::string &changed, const auto &value, const std::string &slice) {
+  auto refuse = [&](const std::string &changed, const auto &value, const std::string &slice,
+                    const std::string &rate = "0.25") {
     std::unique_ptr<DataSource> source;
     expectOk(openData(first.save, source));
     std::vector<OutputArray> arrays;
@@ -448,6 +449,7 @@ TEST_F(LoopTest, RefusesCheckpointsThatNoTrainingHasSaved) {
     position.lr = 0.25;
     auto metadata = formatPosition(position);
     metadata["run.slice"] = slice;
+    metadata["run.lr"] = rate;
     expectOk(writeSafetensors(second.load, arrays, metadata));
     return train(second, interrupted).getMessage();
   };
@@ -460,6 +462,9 @@ TEST_F(LoopTest, RefusesCheckpointsThatNoTrainingHasSaved) {
     EXPECT_EQ(refuse("lr", rate, "0"),
               second.load + ": 'lr' is " + formatNumber(rate) +
                   ", but it must be a number from 0 to 3.4e38; no training has saved this");
+  for (const char *rate : {"1e300", "-1", "nan", "inf", "fast"})
+    EXPECT_EQ(refuse("", 0, "0", rate),
+              second.load + ": its metadata has 'run.lr' = '" + rate + "', which is no position");
   EXPECT_EQ(refuse("", 0, "23"),
             second.load +
                 ": its metadata has 'run.slice' = '23', which is no position in 'run.items' = '22'");
