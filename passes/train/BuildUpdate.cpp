@@ -13,6 +13,7 @@
 #include "passes/train/ParameterKinds.h"
 #include "passes/train/Passes.h"
 #include "passes/train/ProgramTensors.h"
+#include "passes/train/ReadAhead.h"
 #include "passes/train/ScheduledRate.h"
 #include "passes/train/StochasticRounding.h"
 #include "passes/train/TrainingProgram.h"
@@ -97,7 +98,6 @@ private:
   LogicalResult checkRates();
   ParameterGroup &groupOf(TensorOp parameter);
   bool decays(TensorOp parameter, const ParameterGroup &group) const;
-  LogicalResult readAhead(TensorOp parameter, const ParameterGroup &group, const UpdateStep &step);
   LogicalResult checkSparse(TensorOp parameter, const ParameterGroup &group, UpdateStep &step);
   /// The rows in which an optimizer sees a parameter whose state is bytes; nothing: its state is whole.
   std::optional<Blocks> findBlocks(TensorOp parameter, const OptimizerDefinition &definition,
@@ -266,50 +266,6 @@ bool UpdateBuilder::decays(TensorOp parameter, const ParameterGroup &group) cons
   bool isExempt = (kind == ParameterKind::Bias && options.noDecay.biases) ||
                   (kind == ParameterKind::Norm && options.noDecay.norms);
   return !isExempt || group.owns(kWeightDecay);
-}
-
-/// Training reads another point than the parameter: computed where the backward functions begin.
-LogicalResult UpdateBuilder::readAhead(TensorOp parameter, const ParameterGroup &group,
-                                       const UpdateStep &step) {
-  Attribute symbol = symbolAttribute(parameter, kTensor).getValue();
-  for (int64_t binding : findBindings(module)) {
-    func::FuncOp backward = findPart(module, "backward", binding);
-    for (unsigned i = 0; backward && i < backward.getNumArguments(); ++i) {
-      if (backward.getArgAttr(i, kTensor) != symbol)
-        continue;
-      BlockArgument whole = backward.getArgument(i);
-      TensorBuilder inside(parameter.getLoc(), module.getContext());
-      inside.setInsertionPointToStart(&backward.front());
-      SmallVector<Operation *> readers(whole.getUsers());
-      auto take = [&](Value value) -> Value {
-        auto argument = cast<BlockArgument>(value);
-        Attribute tensor = composer.getArgumentAttributes()[argument.getArgNumber()].get(kTensor);
-        for (unsigned k = 0; k < backward.getNumArguments(); ++k)
-          if (backward.getArgAttr(k, kTensor) == tensor)
-            return backward.getArgument(k);
-        unsigned end = backward.getNumArguments();
-        (void)backward.insertArgument(
-            end, value.getType(),
-            DictionaryAttr::get(module.getContext(),
-                                NamedAttribute(StringAttr::get(module.getContext(), kTensor), tensor)),
-            parameter.getLoc());
-        return backward.getArgument(end);
-      };
-      Value stored = takeTrained(inside, parameter, whole);
-      UpdateStep there{
-          {inside, group.getSettings()}, inside.cast(stored, TensorBuilder::elementOf(step.parameter)), {}};
-      for (const auto &scalar : step.scalars)
-        if (isa<BlockArgument>(scalar.getValue()))
-          there.scalars[scalar.getKey()] = take(scalar.getValue());
-      for (const auto &state : step.states)
-        there.states[state.getKey()] = take(state.getValue());
-      Value ahead = inside.cast(group.getDefinition().ahead(there), TensorBuilder::elementOf(whole));
-      ahead = putTrained(inside, parameter, ahead, whole);
-      whole.replaceUsesWithIf(ahead,
-                              [&](OpOperand &use) { return llvm::is_contained(readers, use.getOwner()); });
-    }
-  }
-  return success();
 }
 
 LogicalResult UpdateBuilder::advanceShared() {
@@ -530,8 +486,8 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value whole, Va
   std::optional<Blocks> blocks = findBlocks(parameter, definition, step);
   if (failed(takeStates(parameter, definition, blocks, step, states)))
     return failure();
-  if (definition.ahead && failed(readAhead(parameter, group, step)))
-    return failure();
+  if (definition.ahead)
+    readAhead(module, parameter, group, step, composer.getArgumentAttributes());
   if (blocks) {
     step.parameter = blocks->cut(step.parameter);
     step.gradient = blocks->cut(step.gradient);
