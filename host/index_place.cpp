@@ -75,6 +75,9 @@ std::string describeIndex(const std::string &message, const FailedStep &step) {
     if (values[i] == index && (lengths.count <= i / width || i % width < lengths[i / width])) // no padding
       return "; it is from " +
              step.batches.describeElement(values.input, step.slice, i, values.view.shape, step.order) +
+             (sequences && !step.batches.isBatch() ? ", label " + std::to_string(i % width) + " of sample " +
+                                                         std::to_string(i / width) + " of the slice"
+                                                   : "") +
              advice;
   return "";
 }

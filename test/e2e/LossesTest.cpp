@@ -230,6 +230,7 @@ TEST_F(SequenceTest, BadLabelsEndTheStepBeforeTheUpdate) {
              {3, 1},
              from + "1 of its 'label', at byte "}, // the padding is the blank, too
         {{1, 1, 2, 3, 0, 0}, {6, 4}, {3, 2}, from + "4 of its 'label'"},
+        {{1, 1, 2, 3, 0, 0}, {6, 4}, {3, 2}, ", label 1 of sample 1 of the slice; 0 is the blank"},
         {{1, 0, 2, 3, 1, 1},
          {6, 4},
          {3, 1},
