@@ -92,16 +92,13 @@ template <typename Visit> static void visitNodes(proto::GraphProto &graph, const
 
 /// The function that no other calls.
 static const proto::FunctionProto *findMain(const proto::ModelProto &model) {
-  auto isCalled = [&](const proto::FunctionProto &function) {
-    for (const auto &caller : model.functions())
-      for (const auto &node : caller.node())
-        if (node.op_type() == function.name() && node.domain() == function.domain())
-          return true;
-    return false;
-  };
+  std::set<std::pair<std::string_view, std::string_view>> called;
+  for (const auto &caller : model.functions())
+    for (const auto &node : caller.node())
+      called.insert({node.domain(), node.op_type()});
   const proto::FunctionProto *main = nullptr;
   for (const auto &function : model.functions())
-    if (!isCalled(function)) {
+    if (!called.count({function.domain(), function.name()})) {
       if (main)
         return nullptr;
       main = &function;
@@ -245,6 +242,13 @@ Status FunctionFile::read() {
     *proto = model->getProto();
     ORTC_TRY(takeGraph(*model));
   }
+  std::set<std::string> names;
+  for (const FunctionValue &input : inputs)
+    names.insert(input.name);
+  for (const FunctionInteger &each : integers)
+    names.insert(each.name);
+  if (names.size() < inputs.size() + integers.size())
+    return refuse("two of its inputs and attributes have one name");
   // Whether it is sound, whatever it is used for.
   std::vector<OperandType> types;
   std::map<std::string, int64_t> values;

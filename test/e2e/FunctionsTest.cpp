@@ -26,6 +26,11 @@ template <typename T> std::vector<uint8_t> bytesOfAll(const std::vector<T> &valu
 
 std::string functionPath(const std::string &name) { return sourcePath("functions/" + name); }
 
+nlohmann::json readTorch() {
+  std::ifstream file(functionPath("functions.json"));
+  return nlohmann::json::parse(file);
+}
+
 class FunctionsTest : public testing::Test {
 protected:
   FunctionsTest() {
@@ -44,7 +49,9 @@ protected:
       more.push_back({"pixels", DataType::Float32, {160, 64}, bytesOfAll(x)});
       EXPECT_TRUE(host::writeNpz(folder / name, more).isOk());
     };
-    write("values.npz", {{"label", DataType::Float32, {160, 10}, bytesOfAll(values)}});
+    write("values.npz",
+          {{"label", DataType::Float32, {160, 10}, bytesOfAll(values)},
+           {"sample_weight", DataType::Float32, {160}, bytesOfAll(std::vector<float>(160, 2))}});
     write("mask.npz", {{"label", DataType::Int64, {160}, bytesOfAll(indices)},
                        {"mask", DataType::Float32, {160}, bytesOfAll(mask)}});
     write("two.npz", {{"label.a", DataType::Int64, {160}, bytesOfAll(indices)},
@@ -87,8 +94,9 @@ protected:
     return got;
   }
   void expectTorch(const std::string &name, std::map<std::string, std::vector<double>> got) {
-    std::ifstream file(functionPath("functions.json"));
-    for (const auto &[key, wanted] : nlohmann::json::parse(file)[name].items()) {
+    nlohmann::json expected = readTorch()[name];
+    ASSERT_EQ(expected.size(), 5u) << name; // losses and four tensors
+    for (const auto &[key, wanted] : expected.items()) {
       ASSERT_EQ(got[key].size(), wanted.size()) << key;
       for (size_t i = 0; i < wanted.size(); ++i)
         EXPECT_NEAR(got[key][i], double(wanted[i]), kTolerance * std::fabs(double(wanted.back())))
@@ -128,8 +136,7 @@ TEST_F(LossFunctionsTest, AreLossesAmongOthers) {
   std::getline(file, line);
   nlohmann::json first = nlohmann::json::parse(line);
   double a = first["loss.a"], b = first["loss.b"];
-  std::ifstream wanted(functionPath("functions.json"));
-  nlohmann::json torch = nlohmann::json::parse(wanted);
+  nlohmann::json torch = readTorch();
   EXPECT_NEAR(a, torch["masked_cross_entropy"]["loss"][0], 1e-12);
   EXPECT_NEAR(b, torch["log_cosh:scale=2.5"]["loss"][0], 1e-12);
   EXPECT_NEAR(first["loss"], a + 0.25 * b, 1e-12);
@@ -142,6 +149,13 @@ TEST_F(LossFunctionsTest, TermsAreReduced) {
        sum = train({"--loss", file + ":reduction=sum", "--optimizer", "sgd:lr=0"}, folder / "values.npz");
   for (size_t i = 0; i < 10; ++i)
     EXPECT_NEAR(sum["loss"][i], 160 * mean["loss"][i], 1e-12 * sum["loss"][i]);
+  // Equal weights change no mean, and multiply a sum.
+  for (auto [keys, plain, factor] :
+       {std::tuple(":sample_weight=1", &mean, 1.0), {":sample_weight=1,reduction=sum", &sum, 2.0}}) {
+    auto weighted = train({"--loss", file + keys, "--optimizer", "sgd:lr=0"}, folder / "values.npz");
+    for (size_t i = 0; i < 10; ++i)
+      EXPECT_NEAR(weighted["loss"][i], factor * (*plain)["loss"][i], 1e-12 * weighted["loss"][i]) << keys;
+  }
   expectRefusal({"--loss", "onnx:" + functionPath("masked_cross_entropy.onnx") + ":reduction=sum"},
                 "has no samples for reduction");
 }
