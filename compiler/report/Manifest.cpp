@@ -55,7 +55,9 @@ static Json describeLoss(const LossSpec &spec, const LossFacts &facts) {
   const Settings settings = train::settingsOf(spec);
   const train::LossDefinition &definition = *train::findLoss(spec);
   for (const Key &key : definition.keys)
-    if (!isToldInOtherWords(key.name, hasClasses))
+    if (spec.file)
+      loss["keys"][key.name] = toJson(settings.get(key.name)); // they may be called as anything
+    else if (!isToldInOtherWords(key.name, hasClasses))
       loss[key.name] = toJson(settings.get(key.name));
   if (spec.given.count(train::kReduction))
     loss[train::kReduction] = toJson(settings.get(train::kReduction));
@@ -123,7 +125,7 @@ static Json describeOptimizer(const CompileOptions &options) {
     optimizer["sha256"] = sha256Of(*options.optimizer.file->file);
   for (const Key &key : train::orderKeys(train::definitionOf(options.optimizer)))
     if (!key.isRare || settings.get(key.name) != key.initial)
-      optimizer[key.name] = toJson(settings.get(key.name));
+      (options.optimizer.file ? optimizer["keys"] : optimizer)[key.name] = toJson(settings.get(key.name));
   if (!options.groups.empty()) {
     Json groups = Json::array();
     for (const GroupSpec &group : options.groups) {
@@ -136,7 +138,7 @@ static Json describeOptimizer(const CompileOptions &options) {
         item["sha256"] = sha256Of(*read->optimizer.file->file);
       for (const Key &key : train::orderKeys(train::definitionOf(read->optimizer)))
         if (auto given = read->own.find(key.name); given != read->own.end())
-          item[key.name] = toJson(given->second);
+          (read->optimizer.file ? item["keys"] : item)[key.name] = toJson(given->second);
       groups.push_back(item);
     }
     optimizer["groups"] = groups;

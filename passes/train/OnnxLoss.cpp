@@ -114,6 +114,11 @@ Status parseOnnxLoss(std::string_view text, LossSpec &parsed) {
   if (file.getOutputs().size() != 1)
     return Status::refusal(what + " gives " + std::to_string(file.getOutputs().size()) +
                            " outputs; a loss is one: a number, or a term for every sample");
+  for (const Key &key : definition.keys)
+    for (const char *name : {kReduction, kSampleWeight, "weight"})
+      if (StringRef(key.name) == name)
+        return Status::refusal(what + " has a key " + quote(name) +
+                               ", which all losses have; rename it in the file");
   for (const FunctionValue *each : loss->predictions)
     definition.predictions.push_back(each->name.c_str());
   definition.label = loss->label ? LabelKind::Values : LabelKind::None;

@@ -169,6 +169,8 @@ TEST_F(LossFunctionsTest, RefuseWithReason) {
   expectRefusal({"--loss", "onnx:" + digits.model()},
                 "input 'pixels' is FLOAT[batch,64], and what it is given is [16,10]"); // no label
   expectRefusal({"--loss", "onnx:" + functionPath("lion.onnx")}, "gives 2 outputs; a loss is one");
+  expectRefusal({"--loss", "onnx:" + functionPath("bad/key-of-all.onnx")},
+                "loss 'onnx:key-of-all.onnx' has a key 'reduction', which all losses have");
   expectRefusal({"--loss", cosh + "@output+output"}, "has no output 'output+output'");
 }
 

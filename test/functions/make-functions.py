@@ -123,6 +123,15 @@ BAD = {
 
 def write_bad():
     (HERE / "bad").mkdir(exist_ok=True)
+    loss = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["": 18]>
+        loss (float[N,C] output, float[N,C] label, float reduction) => (float[N,C] terms) {
+          difference = Sub (output, label)
+          terms = Mul (difference, reduction)
+        }"""
+    )
+    loss.graph.initializer.append(helper.make_tensor("reduction", onnx.TensorProto.FLOAT, [], [1]))
+    save("bad/key-of-all", loss)
     for name, changes in BAD.items():
         text = GOOD
         for old, new in changes:
