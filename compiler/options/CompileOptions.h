@@ -21,12 +21,10 @@
 #include <string_view>
 #include <vector>
 
-namespace ortc::train {
-struct OnnxLoss;
-struct OnnxOptimizer;
-} // namespace ortc::train
-
 namespace ortc {
+
+struct OnnxLoss;      // passes/train/OnnxLoss.h
+struct OnnxOptimizer; // passes/train/OnnxOptimizer.h
 
 /// The lines of a text that are not empty, without what ends them.
 std::vector<std::string> splitNames(std::string_view text);
@@ -45,7 +43,7 @@ struct LossSpec {
   std::optional<double> weight;       ///< not negative; absent: 1
   bool isGiven = false;               ///< whether a flag said so
   std::string text = "cross_entropy"; ///< as given, for the manifest and messages
-  std::shared_ptr<const train::OnnxLoss> file; ///< the formula is an ONNX function; null: one of the table
+  std::shared_ptr<const OnnxLoss> file; ///< the formula is an ONNX function; null: one of the table
 };
 
 /// `--teacher FILE.onnx:output=X,temperature=1,weight=0.5`: a frozen model whose output the trained one learns, too.
@@ -63,8 +61,7 @@ struct OptimizerSpec {
   KeyValues given;
   bool isGiven = false;
   std::string text = "sgd";
-  std::shared_ptr<const train::OnnxOptimizer>
-      file; ///< the formula is an ONNX function; null: one of the table
+  std::shared_ptr<const OnnxOptimizer> file; ///< the formula is an ONNX function; null: one of the table
 };
 
 /// `--group REGEX:KEY=VALUE,...`. The first group that matches a parameter's name is its group.

@@ -138,7 +138,7 @@ static Type computeType(Type element) {
 FailureOr<RankedTensorType> inferLabelType(const LossSpec &loss, RankedTensorType prediction, Location loc) {
   const LossDefinition &definition = definitionOf(loss);
   if (loss.file && loss.file->label)
-    return loss.file->inferType(*loss.file->label, prediction, loc);
+    return inferInputType(*loss.file, *loss.file->label, prediction, loc);
   if (definition.inferLabel)
     return RankedTensorType::get(definition.inferLabel(settingsOf(loss), prediction),
                                  IntegerType::get(loc.getContext(), 64));
@@ -164,7 +164,7 @@ FailureOr<SmallVector<LossInput>> inferLossInputs(const LossSpec &loss, RankedTe
     inputs = list(settings, prediction);
   for (const frontend::FunctionValue *input :
        loss.file ? ArrayRef(loss.file->inputs) : ArrayRef<const frontend::FunctionValue *>()) {
-    FailureOr<RankedTensorType> type = loss.file->inferType(*input, prediction, loc);
+    FailureOr<RankedTensorType> type = inferInputType(*loss.file, *input, prediction, loc);
     if (failed(type))
       return failure();
     inputs.push_back({input->name, *type});

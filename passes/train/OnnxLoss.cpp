@@ -50,11 +50,11 @@ static Value build(const LossOperands &operands) {
   return reduceTerms(operands, {value});
 }
 
-FailureOr<RankedTensorType> OnnxLoss::inferType(const FunctionValue &value, RankedTensorType prediction,
-                                                Location loc) const {
+FailureOr<RankedTensorType> inferInputType(const OnnxLoss &loss, const FunctionValue &value,
+                                           RankedTensorType prediction, Location loc) {
   auto refuse = [&](const Twine &reason) {
-    return emitError(loc) << "loss '" << name << "': input '" << value.name << "' is " << value.describeType()
-                          << ", " << reason;
+    return emitError(loc) << "loss '" << loss.name << "': input '" << value.name << "' is "
+                          << value.describeType() << ", " << reason;
   };
   if (!value.type)
     return refuse("and no input of the model has that name; declare its type in the file (onnxscript: "
@@ -70,18 +70,19 @@ FailureOr<RankedTensorType> OnnxLoss::inferType(const FunctionValue &value, Rank
     return prediction.clone(element);
   if (!value.dims)
     return refuse("without dimensions; declare them with the names of those of '" +
-                  predictions.front()->name + "'");
+                  loss.predictions.front()->name + "'");
   DimSizes sizes;
-  if (std::string wrong = matchShape(*predictions.front(), prediction.getShape(), sizes); !wrong.empty()) {
-    emitError(loc) << "loss '" << name << "': " << wrong;
+  if (std::string wrong = matchShape(*loss.predictions.front(), prediction.getShape(), sizes);
+      !wrong.empty()) {
+    emitError(loc) << "loss '" << loss.name << "': " << wrong;
     return failure();
   }
   SmallVector<int64_t> shape;
   for (const frontend::DeclaredDim &dim : *value.dims) {
     auto size = sizes.find(dim.name);
     if (dim.size < 0 && (dim.name.empty() || size == sizes.end()))
-      return refuse("and its dimension '" + dim.name + "' is none of '" + predictions.front()->name + "', " +
-                    predictions.front()->describeType());
+      return refuse("and its dimension '" + dim.name + "' is none of '" + loss.predictions.front()->name +
+                    "', " + loss.predictions.front()->describeType());
     shape.push_back(dim.size < 0 ? size->second : dim.size);
   }
   return RankedTensorType::get(shape, element);

@@ -9,20 +9,24 @@
 #include "compiler/frontend/FunctionFile.h"
 #include "passes/train/Losses.h"
 
-namespace ortc::train {
+namespace ortc {
 
 struct OnnxLoss {
   std::shared_ptr<const frontend::FunctionFile> file;
-  LossDefinition definition;
+  train::LossDefinition definition;
   std::string name;                                                 ///< of the definition
   const frontend::FunctionValue *label = nullptr;                   ///< null: there is none
   std::vector<const frontend::FunctionValue *> predictions, inputs; ///< `inputs` are those of the program
-
-  /// The type of the label, or of an input, beside a prediction of that type.
-  mlir::FailureOr<mlir::RankedTensorType> inferType(const frontend::FunctionValue &value,
-                                                    mlir::RankedTensorType prediction,
-                                                    mlir::Location loc) const;
 };
+
+} // namespace ortc
+
+namespace ortc::train {
+
+/// The type of the label, or of an input, beside a prediction of that type.
+mlir::FailureOr<mlir::RankedTensorType> inferInputType(const OnnxLoss &loss,
+                                                       const frontend::FunctionValue &value,
+                                                       mlir::RankedTensorType prediction, mlir::Location loc);
 
 /// Parses `FILE[:key=value,...]`.
 Status parseOnnxLoss(std::string_view text, LossSpec &loss);

@@ -9,13 +9,17 @@
 #include "compiler/frontend/FunctionFile.h"
 #include "passes/train/Optimizers.h"
 
-namespace ortc::train {
+namespace ortc {
 
 struct OnnxOptimizer {
   std::shared_ptr<const frontend::FunctionFile> file;
-  OptimizerDefinition definition;
+  train::OptimizerDefinition definition;
   std::string name; ///< of the definition
 };
+
+} // namespace ortc
+
+namespace ortc::train {
 
 /// Reads `FILE[:key=value,...]` and gives `keys` what follows the file.
 Status readOnnxOptimizer(std::string_view text, std::shared_ptr<const OnnxOptimizer> &optimizer,
