@@ -83,6 +83,36 @@ Value Blocks::join(Value rows) const {
 
 namespace {
 
+/// Codes of magnitudes with signs as a piecewise linear function: by ranges from one power of four to the next, in
+/// which at most one power of ten is passed. Their number is in the upper bits of an f32. Without signs there are twice
+/// as many codes of everything.
+struct Tens {
+  static constexpr int kRanges = 16;
+  static constexpr double kLeast = 0x1p-31; ///< with the code of 0, as all that is less
+
+  Tens() {
+    for (int range = 0; range < kRanges; ++range) {
+      // 127 stands for the exponent 0.
+      const double first = std::ldexp(1.0, 2 * (range + 48) - 127);
+      int ten = 0;
+      while (ten + 1 < kTens && kScales[ten] <= first)
+        ++ten;
+      limit[range] =
+          ten + 1 < kTens && kScales[ten] < 4 * first ? kScales[ten] : std::numeric_limits<float>::infinity();
+      for (int above : {0, 1}) {
+        int which = std::min(ten + above, kTens - 1), means = meansOf(which, /*isSigned=*/true);
+        slope[above * kRanges + range] = static_cast<float>(means / (0.9 * kScales[which]));
+        // The means begin at a tenth.
+        start[above * kRanges + range] =
+            static_cast<float>(codesBelow(which, /*isSigned=*/true) - means / 9.0 - 1);
+      }
+    }
+  }
+
+  std::array<float, kRanges> limit;
+  std::array<float, 2 * kRanges> slope, start; ///< of what is below the limit, then of what is not
+};
+
 /// Arithmetic on rows.
 class Coder {
 public:
@@ -130,18 +160,19 @@ private:
   /// the other, so that rounding here decides nothing.
   Value guess(Value magnitude) {
     auto number = [&](double value) { return b.constant(numbers, value); };
-    auto factor = [&](int ten) { return meansOf(ten, isSigned) / (0.9 * kScales[ten]); };
-    auto offset = [&](int ten) {
-      return codesBelow(ten, isSigned) - meansOf(ten, isSigned) / 9.0 - 1; // the range begins at a tenth
-    };
-    Value slope = number(factor(kTens - 1)), start = number(offset(kTens - 1));
-    for (int ten = kTens - 1; ten-- > 0;) {
-      Value isBelow = b.compare(arith::CmpFPredicate::OLT, magnitude, number(kScales[ten]));
-      slope = b.select(isBelow, number(factor(ten)), slope);
-      start = b.select(isBelow, number(offset(ten)), start);
-    }
+    Tens tens;
+    Value least = number(Tens::kLeast);
+    Value bounded = b.select(b.compare(arith::CmpFPredicate::OGT, magnitude, least), magnitude, least);
+    Value bits = arith::BitcastOp::create(b, words, bounded);
+    Value range =
+        arith::AndIOp::create(b, arith::ShRUIOp::create(b, bits, word(24)), word(Tens::kRanges - 1));
+    Value isAbove = b.compare(arith::CmpFPredicate::OGE, magnitude, lookUp<float>(tens.limit, range));
+    range = b.add(range, b.select(isAbove, word(Tens::kRanges), word(0)));
+    Value code = b.add(b.mul(magnitude, lookUp<float>(tens.slope, range)), lookUp<float>(tens.start, range));
+    if (!isSigned)
+      code = b.add(code, code);
     // Behind 2^23 an f32 has no fraction: its low bits are the rounded number, and in range whatever it is.
-    Value rounded = b.add(b.add(b.mul(magnitude, slope), start), number(0x1p23));
+    Value rounded = b.add(code, number(0x1p23));
     return arith::AndIOp::create(b, arith::BitcastOp::create(b, words, rounded), word(kMask()));
   }
   int64_t kMask() const { return isSigned ? 127 : 255; }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "ortc/ortc.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -131,6 +132,29 @@ TEST(NoDecayTest, IsAGroupOfBiasesAndNorms) {
     EXPECT_TRUE(train({"--no-decay", "biases,norms"}) == named) << name;
     EXPECT_FALSE(train({"--no-decay", "biases"}) == train({})) << name;
   }
+}
+
+/// Tables in registers, where this machine has instructions for it, beside tables in memory: with whole blocks and with
+/// a rest.
+TEST(ByteStatesTest, AreTheSameOnEveryLevel) {
+  if (ortc_host_architecture() != ORTC_ARCH_X86_64)
+    GTEST_SKIP() << "this machine has one level";
+  for (const char *name : {"mlp-digits", "lenet"})
+    for (const char *optimizer : {"adamw8bit:lr=0.01", "lion8bit"}) {
+      ZooEntry entry(name);
+      TemporaryFolder folder;
+      auto train = [&](const std::string &target) {
+        std::vector<std::string> flags{"train",      entry.model(), "-o",          folder / "artifact",
+                                       "--target",   target,        "--optimizer", optimizer,
+                                       "--numerics", "portable",    "--quiet"};
+        flags.insert(flags.end(), entry.flags.begin(), entry.flags.end());
+        mustRun(flags);
+        mustRun({"run", folder / "artifact", "--data", entry.data(), "--no-shuffle", "--steps", "20",
+                 "--quiet", "--save", folder / "end.safetensors"});
+        return readTensors(folder / "end.safetensors");
+      };
+      EXPECT_TRUE(train("native") == train("x86-64")) << name << ", " << optimizer;
+    }
 }
 
 class OptimizersRefusalTest : public testing::Test {

@@ -20,8 +20,8 @@ public:
   /// x * 2^n for integral n of the type of x, rounded once; null for types that the instruction does not take.
   virtual mlir::Value emitScaling(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x,
                                   mlir::Value n) const = 0;
-  /// Elements `index` of a table of 128 or 256 numbers of 32 bits, which are vectors of the type of the result; null
-  /// where there are no instructions for it. Of `index` the bits count that number the table.
+  /// Elements `index` of a table of numbers of 32 bits, a power of two of them, which are vectors of the type of the
+  /// result; null where there are no instructions for it. Of `index` the bits count that number the table.
   virtual mlir::Value emitLookup(mlir::OpBuilder &builder, mlir::Location loc,
                                  llvm::ArrayRef<mlir::Value> table, mlir::Value index) const {
     return {};

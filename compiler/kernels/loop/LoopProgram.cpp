@@ -69,7 +69,7 @@ bool LoopProgram::isLookup(const LoopNode &node) const {
     return false;
   auto table = cast<RankedTensorType>(buffers[node.buffer]);
   int64_t size = table.getNumElements();
-  return table.getRank() == 1 && (size == 128 || size == 256) &&
+  return table.getRank() == 1 && (size == 16 || size == 32 || size == 128 || size == 256) &&
          table.getElementType().getIntOrFloatBitWidth() == 32;
 }
 

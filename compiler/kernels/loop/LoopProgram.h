@@ -98,8 +98,8 @@ struct LoopProgram {
   bool lanesReduced() const { return laneDim >= 0 && dims[laneDim].reduced; }
   int64_t elements(bool reduced) const;
   uint64_t reducedMask() const;
-  /// Whether a node is an element of a table that code keeps in registers or close by: 128 or 256 numbers of four
-  /// bytes, at a place that another node names.
+  /// Whether a node is an element of a table that code keeps in registers or close by: 16, 32, 128 or 256 numbers of
+  /// four bytes, at a place that another node names.
   bool isLookup(const LoopNode &node) const;
   /// In simple operations per point of the domain, all passes.
   int64_t costPerPoint() const;

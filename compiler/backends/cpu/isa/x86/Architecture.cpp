@@ -99,7 +99,7 @@ public:
     return result;
   }
 
-  /// VPERMT2PS, each of two registers of 16, and selections between them by the higher bits.
+  /// VPERMPS of a register of 16, or VPERMT2PS, each of two of them, and selections between them by the higher bits.
   Value emitLookup(OpBuilder &builder, Location loc, ArrayRef<Value> table, Value index) const override {
     auto words = cast<VectorType>(index.getType());
     if (words.getRank() != 1 || words.getDimSize(0) != 16 || !words.getElementType().isInteger(32))
@@ -108,6 +108,11 @@ public:
     auto as = [&](VectorType type, Value value) -> Value {
       return value.getType() == type ? value : LLVM::BitcastOp::create(builder, loc, type, value).getResult();
     };
+    if (table.size() == 1) // the table comes first
+      return as(result, LLVM::CallIntrinsicOp::create(builder, loc, numbers,
+                                                      builder.getStringAttr("llvm.x86.avx512.permvar.sf.512"),
+                                                      ValueRange{as(numbers, table.front()), index})
+                            .getResult(0));
     SmallVector<Value> found;
     for (size_t i = 0; i + 1 < table.size(); i += 2)
       found.push_back(LLVM::CallIntrinsicOp::create(
