@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "passes/train/OnnxFunction.h"
+#include "support/EditDistance.h"
 
 #include <cmath>
 
