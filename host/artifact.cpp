@@ -180,7 +180,12 @@ Status Artifact::findEntry(uint32_t role, const std::string &binding, const Entr
   std::string what = path + ": has no " + getEntryName(role) + " entry" +
                      (binding.empty() ? "" : " in binding '" + binding + "'");
   if (losses.front().isNone)
-    return Status::refusal(what + ": it was compiled with --loss none; compile it with a loss");
+    return Status::refusal(what + ": it was compiled with " +
+                           (std::any_of(entries.begin(), entries.end(),
+                                        [](const Entry &entry) { return entry.role == ORTC_ENTRY_FORWARD; })
+                                ? "--cotangents, for hosts with a loss of their own"
+                                : "--loss none") +
+                           "; compile it with a loss");
   if (role == ORTC_ENTRY_GRADIENTS || role == ORTC_ENTRY_UPDATE)
     return Status::refusal(what + "; compile it with --gradients");
   return Status::refusal(what + "; compile it again");

@@ -120,7 +120,11 @@ static std::string explainShape(const ortc_program *program, const DataSource &c
     return checkpoint.getPath() + ": '" + name + "' is " + getTypeName(array.type) + " " +
            formatShape(array.shape) + ", but the artifact needs " + getTypeName(type) + " " +
            formatShape(shape) +
-           (array.shape != shape
+           ((array.type == DataType::UInt8) != (type == DataType::UInt8)
+                ? "; one of both is an optimizer's state in bytes: load it with the optimizer that it was "
+                  "saved with, or "
+                  "export it and compile the model that this writes"
+            : array.shape != shape
                 ? "; it was saved with another model"
                 : "; compile with the --precision and --parameters that it was saved with, or "
                   "export it and compile the model that this writes");

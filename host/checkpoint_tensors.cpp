@@ -116,6 +116,9 @@ static Status readCheckpoint(const std::string &path, Base &base) {
 static Status readArtifact(const std::string &path, Base &base) {
   Artifact artifact;
   ORTC_TRY(Artifact::open(path, artifact));
+  if (!artifact.checkWeights().isOk())
+    return Status::refusal(path +
+                           ": was compiled with --no-weights; give the checkpoint that training began with");
   Session session;
   ORTC_TRY(Session::create(artifact, {1, false}, session));
   ortc_tensor_info tensor{};

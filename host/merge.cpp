@@ -62,6 +62,10 @@ static Status checkAlike(const DataSource &first, const DataSource &other) {
                              formatShape(b.shape) + ", but in " + first.getPath() + " it is " +
                              getTypeName(a.type) + " " + formatShape(a.shape) +
                              "; they are of different models");
+    if (a.type == DataType::UInt8 && first.has(name + "_absmax"))
+      return Status::refusal(first.getPath() + ": '" + name +
+                             "' is an optimizer's state in bytes, of which there is no mean; merge what ortc "
+                             "delta writes, which has no state, with --base");
   }
   return Status();
 }

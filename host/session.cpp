@@ -333,6 +333,8 @@ static ScalarRange rangeOf(const ortc_tensor_info &tensor) {
   const std::string key = name.substr(name.rfind('.') + 1); // groups have their own, as group0.beta1
   if (isState && (key == "bias_correction1" || key == "bias_correction2")) // powers of beta1 and beta2
     return {[](double value) { return value >= 0 && value <= 1; }, "a number from 0 to 1"};
+  if (isState && name == "loss_scale") // gradients are divided by it
+    return {[](double value) { return value > 0 && isNumber(value); }, "a number above 0, up to 3.4e38"};
   const bool isRange = key == "min" || key == "max";    // of --qat
   if (isState && tensor.owner == ORTC_NONE && !isRange) // of an optimizer, the loss scale, --accumulate
     return {isNumber, "a number from 0 to 3.4e38"};
@@ -340,9 +342,27 @@ static ScalarRange rangeOf(const ortc_tensor_info &tensor) {
     return {nullptr, ""};
   if (key == "beta1" || key == "beta2" || key == "alpha" || key == "rho" || key == "ema_decay") // of averages
     return {[](double value) { return value >= 0 && value < 1; }, "a number of at least 0 and below 1"};
-  if (key == "beta2_decay" || key == "ns_a" || key == "ns_b" || key == "ns_c") // of adafactor and muon
-    return {[](double value) { return isNumber(std::fabs(value)); }, "a number from -3.4e38 to 3.4e38"};
-  return {isNumber, "a number from 0 to 3.4e38"};
+  for (const char *magnitude :
+       {"lr", "weight_decay", "momentum", "epsilon", "clip_norm", "clip_value", "l1", "l2", "max_norm"})
+    if (key == magnitude)
+      return {isNumber, "a number from 0 to 3.4e38"};
+  return {[](double value) { return isNumber(std::fabs(value)); }, "a number from -3.4e38 to 3.4e38"};
+}
+
+/// The largest magnitudes of states in bytes are magnitudes; "" where `tensor` is none, or all are.
+static std::string explainMagnitudes(ortc_session *session, const ortc_tensor_info &tensor) {
+  std::string_view name = tensor.name;
+  if (tensor.role != ORTC_ROLE_STATE || tensor.rank != 1 || !name.ends_with("_absmax") ||
+      static_cast<DataType>(tensor.dtype) != DataType::Float32)
+    return "";
+  std::vector<float> values(tensor.bytes / sizeof(float));
+  if (ortc_read(session, tensor.name, values.data(), tensor.bytes) != ORTC_OK)
+    return "";
+  auto wrong = std::find_if_not(values.begin(), values.end(), [](float value) { return isNumber(value); });
+  return wrong == values.end()
+             ? ""
+             : "element " + std::to_string(wrong - values.begin()) + " of '" + std::string(name) + "' is " +
+                   formatNumber(*wrong) + ", but it must be a number from 0 to 3.4e38";
 }
 
 /// What no training leaves behind: hyper-parameters out of the ranges of --optimizer, a negative number of steps.
@@ -353,6 +373,8 @@ Status Session::checkScalars(const std::string &path) {
     double value = 0;
     if (ortc_tensor_get(artifact->getProgram(), i, &tensor) != ORTC_OK)
       continue;
+    if (std::string wrong = explainMagnitudes(get(), tensor); !wrong.empty())
+      return Status::failure(path + ": " + wrong + "; no training has saved this");
     ScalarRange range = rangeOf(tensor);
     if (!range.allows || ortc_get_scalar(get(), tensor.name, &value) != ORTC_OK || range.allows(value))
       continue;

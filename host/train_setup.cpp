@@ -209,7 +209,8 @@ Status Trainer::resumeFollower(const Metadata &metadata) {
   bool isFigure = std::find(figures.begin(), figures.end(), goal) != figures.end();
   if (follower.isActive() && !isFigure && Goal::isOfLoss(goal))
     return Status::refusal("--best " + follower.getGoal().format() + ": there is no " + goal + " in " +
-                           artifact.getPath() + "; " + describeNames(goal, figures) + ", and any --metric");
+                           artifact.getPath() + "; " + "any --metric goes, too; " +
+                           describeNames(goal, figures));
   if (follower.isActive() && !isFigure)
     ORTC_TRY(evalMetrics.add(goal));
   return checkMetrics(artifact, *evalEntry, evalMetrics);

@@ -94,9 +94,10 @@ static Status readSource(const host::Artifact &artifact, proto::ModelProto &mode
   uint64_t bytes = 0;
   ortc_status status = ortc_program_section(artifact.getProgram(), ORTC_SECTION_SOURCE, &source, &bytes);
   if (status == ORTC_E_NOT_FOUND)
-    return Status::refusal(artifact.getPath() +
-                           ": was compiled with --no-source and has no graph to export; compile "
-                           "it without that flag, checkpoints stay valid");
+    return Status::refusal(
+        artifact.getPath() +
+        ": was compiled with --no-source or --no-weights and has no graph to export; compile "
+        "it without that flag, checkpoints stay valid");
   if (status != ORTC_OK || bytes > INT32_MAX || !model.ParseFromArray(source, int(bytes)))
     return Status::failure(artifact.getPath() + ": its source section is damaged");
   return Status();

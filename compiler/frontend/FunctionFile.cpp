@@ -8,11 +8,13 @@
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "host/data/mapped_file.h"
+#include "host/text.h"
 
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 
 namespace ortc::frontend {
@@ -243,8 +245,12 @@ Status FunctionFile::read() {
     ORTC_TRY(takeGraph(*model));
   }
   std::set<std::string> names;
-  for (const FunctionValue &input : inputs)
+  for (const FunctionValue &input : inputs) {
     names.insert(input.name);
+    if (input.initial && !std::isfinite(*input.initial))
+      return refuse("the default of '" + input.name + "' is " + host::formatNumber(*input.initial) +
+                    "; it must be a finite number");
+  }
   for (const FunctionInteger &each : integers)
     names.insert(each.name);
   if (names.size() < inputs.size() + integers.size())

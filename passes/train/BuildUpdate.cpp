@@ -1,9 +1,10 @@
 // Write the optimizer's update of every parameter.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One function for all parameters. What they share (bias corrections, the clipping factor) is computed once
-// on scalars; the rest is elementwise per parameter. Gradients are clipped by value first, then by their
-// common norm. Of bf16 parameters everything is computed in f32, and the new value is rounded.
+// One function for all parameters, in the order of UpdateBuilder::run(): the loss scale, state that parameters share,
+// penalties and masks of gradients, norms, counts of averages, clipping by value, then by the common norm; and for
+// each parameter the formula of its optimizer, limits and averages. Of bf16 parameters everything is computed in f32,
+// and the new value is rounded.
 #include "passes/train/Averages.h"
 #include "passes/train/ByteStates.h"
 #include "passes/train/Channels.h"
@@ -190,7 +191,7 @@ LogicalResult UpdateBuilder::checkFinite() {
 }
 
 /// The number of updates done, those that the loss scale skips among them: part of a checkpoint. Stochastic rounding
-/// draws by it; no other formula reads it.
+/// draws by it, and schedules and averages count by it.
 LogicalResult UpdateBuilder::advanceStep() {
   FailureOr<Port> step = tensors.getState("step", RankedTensorType::get({}, b.getI64Type()));
   if (failed(step))

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/OnnxOptimizer.h"
 
+#include "host/text.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "passes/train/OnnxFunction.h"
 #include "support/EditDistance.h"
@@ -121,6 +122,23 @@ static Status checkType(const FunctionValue &input, bool isTensor, const std::st
   return Status();
 }
 
+/// Hyper-parameters of steps, and keys of groups, have names of their own; other flags' have a dot.
+static Status checkKeys(const std::vector<Key> &keys, const std::string &what) {
+  for (const Key &key : keys) {
+    StringRef name = key.name;
+    if (name.contains('.') || llvm::is_contained({"accumulate", "clip_norm", "clip_value", "ema_decay",
+                                                  "lr_scale", "optimizer", "loss_scale", "step"},
+                                                 name))
+      return Status::refusal(what + " has a key " + quote(key.name) +
+                             ", which is a name of a step's own; rename it in the file");
+    const double *number = std::get_if<double>(&key.initial);
+    if (name == kLr && number && *number < 0)
+      return Status::refusal(what + ": the default of 'lr' is " + host::formatNumber(*number) +
+                             ", but must be a number from 0 to 3.4e38");
+  }
+  return Status();
+}
+
 Status readOnnxOptimizer(std::string_view text, std::shared_ptr<const OnnxOptimizer> &read,
                          std::string_view &keys) {
   auto optimizer = std::make_shared<OnnxOptimizer>();
@@ -153,6 +171,7 @@ Status readOnnxOptimizer(std::string_view text, std::shared_ptr<const OnnxOptimi
   }
   for (const frontend::FunctionInteger &each : file.getIntegers())
     definition.keys.push_back(functionKey(each, each.name.c_str()));
+  ORTC_TRY(checkKeys(definition.keys, what));
   read = std::move(optimizer);
   return Status();
 }

@@ -80,6 +80,7 @@ def BuildUpdatePass : Pass<"ortc-build-update", "::mlir::ModuleOp"> {
     step's gradients, each divided by N, to state that it declares. Parameters of bf16 are updated in f32, with
     gradients and state of f32; their new values are rounded to the nearest, or (`rounding-seed`) at random.
     With `flush-state`, state below the smallest normal number becomes zero: averages that fade out end there.
+    Where an optimizer trains at another point than the parameter (`ahead`), `@backward_B` reads that point, too.
   }];
   let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect",
       "::mlir::arith::ArithDialect",

@@ -90,7 +90,8 @@ struct UpdateOptions {
 /// `@accumulation`: it takes a step's gradients and returns under the same attribute their sum with those of
 /// the steps since the last update, each divided by the hyper-parameter "accumulate"; the sum so far is the
 /// state `PARAMETER.accumulated`. With `accumulatesLabels` it multiplies each by its labels, and divides by the number
-/// of all, whose sum so far is the state `accumulated.count`.
+/// of all, whose sum so far is the state `accumulated.count`. Optimizers that train at another point than the parameter
+/// change what `@backward_B` reads.
 mlir::LogicalResult buildUpdate(mlir::ModuleOp module, const UpdateOptions &options);
 
 struct EntryOptions {

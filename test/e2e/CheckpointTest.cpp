@@ -5,6 +5,7 @@
 #include <fstream>
 #include <gtest/gtest.h>
 
+#include "host/text.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -148,38 +149,73 @@ TEST_F(CheckpointTest, WhatNoTrainingSavesIsRefused) {
   };
   const std::string number = "it must be a number from 0 to 3.4e38",
                     count = "it must be from 0 to 9007199254740992";
-  const Case cases[] = {{"bias_correction1", std::nan(""), "is nan, but it must be a number from 0 to 1"},
-                        {"bias_correction1", -5, "is -5, but it must be a number from 0 to 1"},
-                        {"bias_correction2", 2, "is 2, but it must be a number from 0 to 1"},
-                        {"beta1", 1, "is 1, but it must be a number of at least 0 and below 1"},
-                        {"lr", 1e300, "is 1e+300, but " + number},
-                        {"lr", -1, "is -1, but " + number},
-                        {"lr", HUGE_VAL, "is inf, but " + number},
-                        {"updates", std::nan(""), "is nan, but " + number, "free"},
-                        {"updates", -3, "is -3, but " + number, "free"},
-                        {"lr_max", 1e300, "is 1e+300, but " + number, "free"},
-                        {"weight_sum", -1, "is -1, but " + number, "free"},
-                        {"loss_scale", HUGE_VAL, "is inf, but " + number, "free"},
-                        {"step", -1, "is -1, but " + count, "free"},
-                        {"ema.n_averaged", 1e18, "is 1e+18, but " + count, "free"},
-                        {"ema_decay", 2, "is 2, but it must be a number of at least 0 and below 1", "free"}};
-  for (const Case &each : cases) {
-    text = uncheck(each.artifact + ".ck");
+  const Case cases[] = {
+      {"bias_correction1", std::nan(""), "is nan, but it must be a number from 0 to 1"},
+      {"bias_correction1", -5, "is -5, but it must be a number from 0 to 1"},
+      {"bias_correction2", 2, "is 2, but it must be a number from 0 to 1"},
+      {"beta1", 1, "is 1, but it must be a number of at least 0 and below 1"},
+      {"lr", 1e300, "is 1e+300, but " + number},
+      {"lr", -1, "is -1, but " + number},
+      {"lr", HUGE_VAL, "is inf, but " + number},
+      {"updates", std::nan(""), "is nan, but " + number, "free"},
+      {"updates", -3, "is -3, but " + number, "free"},
+      {"lr_max", 1e300, "is 1e+300, but " + number, "free"},
+      {"weight_sum", -1, "is -1, but " + number, "free"},
+      {"loss_scale", HUGE_VAL, "is inf, but it must be a number above 0, up to 3.4e38", "free"},
+      {"loss_scale", 0, "is 0, but it must be a number above 0, up to 3.4e38", "free"},
+      {"step", -1, "is -1, but " + count, "free"},
+      {"ema.n_averaged", 1e18, "is 1e+18, but " + count, "free"},
+      {"ema_decay", 2, "is 2, but it must be a number of at least 0 and below 1", "free"}};
+  auto change = [&](const std::string &checkpoint, const std::string &name, double first) {
+    std::string text = uncheck(checkpoint);
     uint64_t header = 0;
     std::memcpy(&header, text.data(), sizeof header);
-    size_t entry = text.find("\"" + std::string(each.name) + "\":"), offset = text.find("offsets\":[", entry);
+    size_t entry = text.find("\"" + name + "\":"), offset = text.find("offsets\":[", entry);
     offset = 8 + header + std::stoul(text.substr(offset + 10));
     const std::string type = text.substr(text.find("\"dtype\":\"", entry) + 9, 3);
     auto put = [&](auto value) { std::memcpy(text.data() + offset, &value, sizeof value); };
     if (type == "F32")
-      put(float(each.value));
+      put(float(first));
     else if (type == "I64")
-      put(int64_t(each.value));
+      put(int64_t(first));
     else
-      put(each.value);
-    EXPECT_EQ(load(text, each.artifact.c_str()),
+      put(first);
+    return text;
+  };
+  for (const Case &each : cases)
+    EXPECT_EQ(load(change(each.artifact + ".ck", each.name, each.value), each.artifact.c_str()),
               "'" + std::string(each.name) + "' " + each.message + "; no training has saved this\n");
-  }
+
+  // States in bytes.
+  compile("bytes", {"--optimizer", "adamw8bit"});
+  mustRun(makeRun("bytes", "", "bytes.ck"));
+  for (double value : {-1.0, HUGE_VAL, std::nan("")})
+    EXPECT_EQ(load(change("bytes.ck", "0.weight.exp_avg_absmax", value), "bytes"),
+              "element 0 of '0.weight.exp_avg_absmax' is " + host::formatNumber(value) + ", but " + number +
+                  "; no training has saved this\n");
+  EXPECT_EQ(
+      load(good, "bytes"),
+      "'0.weight.exp_avg' is float32 [64, 64], but the artifact needs uint8 [16, 256]; one of both is an "
+      "optimizer's state in bytes: load it with the optimizer that it was saved with, or export it and "
+      "compile the model that this writes\n");
+  Outcome merged = runTool({"merge", folder / "bytes.ck", folder / "bytes.ck", "-o", folder / "mean.ck"});
+  EXPECT_EQ(merged.status, 2);
+  EXPECT_NE(
+      merged.errors.find("'0.weight.exp_avg' is an optimizer's state in bytes, of which there is no mean"),
+      std::string::npos)
+      << merged.errors;
+}
+
+TEST_F(CheckpointTest, DeltasNeedWeightsToBeginWith) {
+  compile("full", {});
+  mustRun(makeRun("full", "", "a.ck"));
+  compile("bare", {"--no-weights"});
+  Outcome outcome = runTool({"delta", folder / "bare", folder / "a.ck", "-o", folder / "d.st"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(
+      outcome.errors.find("was compiled with --no-weights; give the checkpoint that training began with"),
+      std::string::npos)
+      << outcome.errors;
 }
 
 } // namespace

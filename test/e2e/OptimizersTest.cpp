@@ -4,6 +4,8 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "ortc/ortc.h"
 #include "test/e2e/Tool.h"
@@ -171,6 +173,22 @@ protected:
     return outcome.errors;
   }
 };
+
+/// The message lists the table of optimizers.
+TEST_F(OptimizersRefusalTest, EveryOptimizerHasACase) {
+  std::string errors = refuse({"--optimizer", "nothing"}), begin = "; there are ";
+  size_t from = errors.find(begin), to = errors.find(" and onnx:FILE");
+  ASSERT_NE(from, std::string::npos);
+  ASSERT_NE(to, std::string::npos);
+  std::set<std::string> tested;
+  for (const nlohmann::json &each : readCases())
+    tested.insert(each["optimizer"]);
+  std::istringstream words(errors.substr(from + begin.size(), to - from - begin.size()));
+  int count = 0;
+  for (std::string word; words >> word; ++count)
+    EXPECT_TRUE(tested.count(word.substr(0, word.find(',')))) << word;
+  EXPECT_GE(count, 18);
+}
 
 TEST_F(OptimizersRefusalTest, SaysWhatAndWhatToDo) {
   auto expect = [&](const std::vector<std::string> &flags, const std::string &text) {

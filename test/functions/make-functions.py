@@ -109,7 +109,10 @@ BAD = {
     "no-result": [("parameter_new", "parameter_out")],
     "no-state": [("float[] m_new)", "float[] m_new, float[] v_new)"), ("move = ", "v_new = Mul (m, m)\n  move = ")],
     "no-key": [("float lr", "float lr, float beta"), ("Mul (lr,", "Mul (beta,")],
+    "flag-key": [("float lr", "float lr, float clip_norm"), ("Mul (lr,", "Mul (clip_norm,")],
     "vector-key": [("float lr", "float[2] lr")],
+    "negative-lr": [],
+    "infinite-lr": [],
     "matrix": [("float[] parameter,", "float[64,N] parameter,")],
     "shape": [("m_new = Add (m, gradient)", "sum = Add (m, gradient)\n  m_new = ReduceSum <keepdims = 0> (sum)")],
     "unknown-operator": [("Sub (parameter", "Nonsense (parameter")],
@@ -119,6 +122,8 @@ BAD = {
     "random": [("Mul (lr, m_new)", "RandomUniformLike (m_new)")],
     "integers": [("float[] m)", "int64[] m)"), ("m_new = Add (m, gradient)", "wide = CastLike (m, gradient)\n  m_new = Add (wide, gradient)")],
 }
+
+LRS = {"negative-lr": -1, "infinite-lr": float("inf")}
 
 
 def write_bad():
@@ -139,7 +144,7 @@ def write_bad():
             text = text.replace(old, new)
         model = onnx.parser.parse_model(text)
         if name != "vector-key":
-            model.graph.initializer.append(helper.make_tensor("lr", onnx.TensorProto.FLOAT, [], [1]))
+            model.graph.initializer.append(helper.make_tensor("lr", onnx.TensorProto.FLOAT, [], [LRS.get(name, 1)]))
         save(f"bad/{name}", model)
 
 

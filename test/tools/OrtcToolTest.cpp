@@ -165,7 +165,7 @@ static std::set<std::string> findFlags(const std::string &text, const std::strin
 TEST_F(OrtcToolTest, EveryFlagIsDocumentedAndNoOther) {
   std::string guide = readFile(ORTC_DOCS "/command-line.md");
   for (const char *command : {"train", "plan", "run", "report", "eval", "predict", "gradients", "export",
-                              "check", "ops", "inspect", "sign", "verify"}) {
+                              "delta", "merge", "check", "ops", "inspect", "sign", "verify"}) {
     size_t begin = guide.find(std::string("\n## ortc ") + command + "\n");
     ASSERT_NE(begin, std::string::npos) << command;
     std::string section = guide.substr(begin, guide.find("\n## ", begin + 1) - begin);

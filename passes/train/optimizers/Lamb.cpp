@@ -12,9 +12,8 @@ namespace ortc::train {
 static void update(UpdateStep &step) {
   nn::TensorBuilder &b = step.b;
   averageMoments(step);
-  Value lr = step.scalar(kLr), one = b.constantLike(lr, 1), v = step.states[kAverageSquare];
-  Value inverseRoot = b.div(one, b.sqrt(step.scalar(kCorrection2)));
-  Value divisor = b.add(step.scale(b.sqrt(v), inverseRoot), spread(b, step.scalar(kEpsilon), v));
+  Value lr = step.scalar(kLr), one = b.constantLike(lr, 1);
+  Value divisor = correctedDivisor(step, step.states[kAverageSquare]);
   Value direction = b.div(step.scale(step.states[kAverage], b.div(one, step.scalar(kCorrection1))), divisor);
   if (Value decay = step.scalar(kWeightDecay))
     direction = b.add(direction, step.scale(step.parameter, decay));

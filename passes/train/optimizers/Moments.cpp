@@ -30,12 +30,23 @@ void averageGradient(UpdateStep &step) {
   m = b.add(m, step.scale(b.sub(step.gradient, m), oneMinus(b, step.scalar(kBeta1))));
 }
 
-void averageMoments(UpdateStep &step) {
+void averageSquare(UpdateStep &step) {
   nn::TensorBuilder &b = step.b;
-  averageGradient(step);
   Value &v = step.states[kAverageSquare];
   Value square = b.mul(step.scale(step.gradient, oneMinus(b, step.scalar(kBeta2))), step.gradient);
   v = b.add(step.scale(v, step.scalar(kBeta2)), square);
+}
+
+void averageMoments(UpdateStep &step) {
+  averageGradient(step);
+  averageSquare(step);
+}
+
+Value correctedDivisor(UpdateStep &step, Value v) {
+  nn::TensorBuilder &b = step.b;
+  Value correction = step.scalar(kCorrection2);
+  Value inverseRoot = b.div(b.constantLike(correction, 1), b.sqrt(correction));
+  return b.add(step.scale(b.sqrt(v), inverseRoot), spread(b, step.scalar(kEpsilon), v));
 }
 
 void decayAsSwitched(UpdateStep &step) {
@@ -58,16 +69,15 @@ void updateByMoments(UpdateStep &step) {
     Value &largest = step.states[kLargest];
     v = largest = b.maximum(largest, v);
   }
-  Value one = b.constantLike(lr, 1);
-  Value inverseRoot = b.div(one, b.sqrt(step.scalar(kCorrection2)));
-  Value rate = b.neg(b.div(lr, step.scalar(kCorrection1)));
-  Value denominator = b.sqrt(v);
-  if (step.isSparse)
-    rate = b.div(rate, inverseRoot);
-  else
-    denominator = step.scale(denominator, inverseRoot);
-  denominator = b.add(denominator, spread(b, step.scalar(kEpsilon), v));
-  step.parameter = b.add(step.parameter, b.div(step.scale(step.states[kAverage], rate), denominator));
+  Value rate = b.neg(b.div(lr, step.scalar(kCorrection1))), divisor;
+  if (step.isSparse) {
+    Value correction = step.scalar(kCorrection2);
+    rate = b.div(rate, b.div(b.constantLike(correction, 1), b.sqrt(correction)));
+    divisor = b.add(b.sqrt(v), spread(b, step.scalar(kEpsilon), v));
+  } else {
+    divisor = correctedDivisor(step, v);
+  }
+  step.parameter = b.add(step.parameter, b.div(step.scale(step.states[kAverage], rate), divisor));
 }
 
 } // namespace ortc::train

@@ -21,8 +21,12 @@ const char *momentsMoveAlways(const Settings &settings);
 
 /// m += (g - m)(1 - beta1)
 void averageGradient(UpdateStep &step);
-/// That, and v = beta2 v + (1 - beta2) g g.
+/// v = beta2 v + (1 - beta2) g g
+void averageSquare(UpdateStep &step);
+/// Both.
 void averageMoments(UpdateStep &step);
+/// sqrt(v / correction2) + epsilon
+mlir::Value correctedDivisor(UpdateStep &step, mlir::Value v);
 /// Weight decay as the switch decoupled_weight_decay says.
 void decayAsSwitched(UpdateStep &step);
 

@@ -27,14 +27,13 @@ static void update(UpdateStep &step) {
   decayAsSwitched(step);
   averageMoments(step);
   Value product = step.scalar(kProduct), mu = momentumOf(step, 0), next = momentumOf(step, 1);
-  Value rate = b.neg(step.scalar(kLr)), v = step.states[kAverageSquare];
+  Value rate = b.neg(step.scalar(kLr));
   Value ofGradient = b.div(b.mul(rate, oneMinus(b, mu)), oneMinus(b, product));
   Value ofAverage = b.div(b.mul(rate, next), oneMinus(b, b.mul(product, next)));
-  Value inverseRoot = b.div(b.constantLike(rate, 1), b.sqrt(step.scalar(kCorrection2)));
-  Value divisor = b.add(step.scale(b.sqrt(v), inverseRoot), spread(b, step.scalar(kEpsilon), v));
   Value direction =
       b.add(step.scale(step.gradient, ofGradient), step.scale(step.states[kAverage], ofAverage));
-  step.parameter = b.add(step.parameter, b.div(direction, divisor));
+  step.parameter =
+      b.add(step.parameter, b.div(direction, correctedDivisor(step, step.states[kAverageSquare])));
 }
 
 const OptimizerDefinition kNAdamOptimizer = {

@@ -12,13 +12,8 @@ static Value ahead(UpdateStep &step) { return readAhead(step, kBeta1); }
 /// v = beta2 v + (1 - beta2) g g; g / (sqrt(v / correction2) + epsilon) + weight_decay y is the direction of z.
 static void update(UpdateStep &step) {
   nn::TensorBuilder &b = step.b;
-  Value &v = step.states[kAverageSquare];
-  Value square = b.mul(step.scale(step.gradient, oneMinus(b, step.scalar(kBeta2))), step.gradient);
-  v = b.add(step.scale(v, step.scalar(kBeta2)), square);
-  Value correction = step.scalar(kCorrection2);
-  Value inverseRoot = b.div(b.constantLike(correction, 1), b.sqrt(correction));
-  Value divisor = b.add(step.scale(b.sqrt(v), inverseRoot), spread(b, step.scalar(kEpsilon), v));
-  Value direction = b.div(step.gradient, divisor);
+  averageSquare(step);
+  Value direction = b.div(step.gradient, correctedDivisor(step, step.states[kAverageSquare]));
   if (Value decay = step.scalar(kWeightDecay))
     direction = b.add(direction, step.scale(ahead(step), decay));
   averageStep(step, direction);
