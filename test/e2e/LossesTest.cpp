@@ -275,18 +275,4 @@ TEST_F(SequenceTest, LabelsLongerThanTheirFramesAreNamed) {
   expect({2, 3}, "is 3 frames, and its 3 labels, equal neighbours among them, need 4: leave");
 }
 
-/// What is behind the length of a label may be anything, a blank too.
-TEST_F(SequenceTest, SaysWhichLabelIsTheBlank) {
-  mustRun({"train", writeSpeech(folder), "--loss", "ctc:labels=3", "--target", "native", "--quiet", "-o",
-           folder / "a"});
-  Outcome outcome = train({1, 2, 0, 3, 0, 1}, {6, 4}, {2, 2});
-  EXPECT_NE(outcome.errors.find("; it is the blank, which no label may be; it is from slice 0 of "),
-            std::string::npos)
-      << outcome.errors;
-  EXPECT_NE(outcome.errors.find(", element 4 of its 'label'"), std::string::npos) << outcome.errors;
-  outcome = train({1, 2, 4, 3, 4, 1}, {6, 4}, {2, 2});
-  EXPECT_NE(outcome.errors.find(", element 4 of its 'label'"), std::string::npos) << outcome.errors;
-  EXPECT_EQ(outcome.errors.find("blank"), std::string::npos) << outcome.errors;
-}
-
 } // namespace
