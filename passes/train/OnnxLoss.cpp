@@ -126,7 +126,10 @@ Status parseOnnxLoss(std::string_view text, LossSpec &parsed) {
   definition.fits = [](ArrayRef<ArrayRef<int64_t>>) { return true; };
   definition.build = build;
   const FunctionValue &output = file.getOutputs().front();
-  definition.comparesSamples = !output.dims || output.dims->empty();
+  // One number, whatever its dimensions, has no samples.
+  definition.comparesSamples =
+      !output.dims ||
+      llvm::all_of(*output.dims, [](const frontend::DeclaredDim &dim) { return dim.size == 1; });
   ORTC_TRY(parseSettings(!given.empty(), given, what, keysOf(definition), nullptr).moveTo(parsed.given));
   ORTC_TRY(checkRequired(definition.keys, Settings(definition.keys, parsed.given), what));
   parsed.name = loss->name;

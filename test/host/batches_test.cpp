@@ -310,10 +310,12 @@ TEST(BatchesTest, NamesTheSizeOfLabelsOfSequences) {
   NamedArray lengths{"target_lengths", DataType::Int64, {8}, std::string(8 * 8, '\0')};
   InputSpec classes{"label", DataType::Int64, {4, 48}, true},
       counts{"target_lengths", DataType::Int64, {4}, true};
+  classes.loss = "ctc";
   EXPECT_EQ(
       refuse({label, lengths}, {classes, counts}),
       "data.npz: array 'label' has shape [8, 5] but input 'label' is [4, 48]: all dimensions after the first "
-      "must be equal; compile with --loss ctc:labels=5");
+      "must be equal; a sample has 48 labels with padding: compile with --loss ctc:labels=5, or cut or pad "
+      "the array");
 }
 
 TEST(BatchesTest, RefusesARestOfRowsWhereNothingCanBeRepeated) {
