@@ -209,8 +209,7 @@ Status Trainer::resumeFollower(const Metadata &metadata) {
   bool isFigure = std::find(figures.begin(), figures.end(), goal) != figures.end();
   if (follower.isActive() && !isFigure && Goal::isOfLoss(goal))
     return Status::refusal("--best " + follower.getGoal().format() + ": there is no " + goal + " in " +
-                           artifact.getPath() + "; " + "any --metric goes, too; " +
-                           describeNames(goal, figures));
+                           artifact.getPath() + "; any --metric goes, too; " + describeNames(goal, figures));
   if (follower.isActive() && !isFigure)
     ORTC_TRY(evalMetrics.add(goal));
   return checkMetrics(artifact, *evalEntry, evalMetrics);

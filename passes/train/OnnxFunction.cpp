@@ -30,10 +30,8 @@ static constexpr int32_t kFloat = 1, kInt32 = 6, kInt64 = 7, kDouble = 11;
 
 Status openFunction(std::string_view text, std::shared_ptr<const FunctionFile> &file,
                     std::string_view &keys) {
-  size_t colon = text.rfind(':');
-  bool hasKeys = colon != std::string_view::npos && text.find('=', colon) != std::string_view::npos;
-  keys = hasKeys ? text.substr(colon + 1) : std::string_view();
-  std::string_view path = text.substr(0, hasKeys ? colon : text.size());
+  std::string_view path;
+  splitPattern(text, path, keys);
   if (path.empty())
     return Status::refusal("'onnx:' needs a file: onnx:FILE.onnx[:key=value,...]");
   return FunctionFile::load(std::string(path), file);

@@ -47,6 +47,11 @@ protected:
     std::string mark = "ortc: error: " + folder / load + ": ";
     return outcome.errors.starts_with(mark) ? outcome.errors.substr(mark.size()) : outcome.errors;
   }
+  void expectRefusal(const std::vector<std::string> &arguments, const std::string &message) {
+    Outcome outcome = runTool(arguments);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_NE(outcome.errors.find(message), std::string::npos) << outcome.errors;
+  }
 
   TemporaryFolder folder;
   ZooEntry entry{"mlp-digits"};
@@ -198,24 +203,16 @@ TEST_F(CheckpointTest, WhatNoTrainingSavesIsRefused) {
       "'0.weight.exp_avg' is float32 [64, 64], but the artifact needs uint8 [16, 256]; one of both is an "
       "optimizer's state in bytes: load it with the optimizer that it was saved with, or export it and "
       "compile the model that this writes\n");
-  Outcome merged = runTool({"merge", folder / "bytes.ck", folder / "bytes.ck", "-o", folder / "mean.ck"});
-  EXPECT_EQ(merged.status, 2);
-  EXPECT_NE(
-      merged.errors.find("'0.weight.exp_avg' is an optimizer's state in bytes, of which there is no mean"),
-      std::string::npos)
-      << merged.errors;
+  expectRefusal({"merge", folder / "bytes.ck", folder / "bytes.ck", "-o", folder / "mean.ck"},
+                "'0.weight.exp_avg' is an optimizer's state in bytes, of which there is no mean");
 }
 
 TEST_F(CheckpointTest, DeltasNeedWeightsToBeginWith) {
   compile("full", {});
   mustRun(makeRun("full", "", "a.ck"));
   compile("bare", {"--no-weights"});
-  Outcome outcome = runTool({"delta", folder / "bare", folder / "a.ck", "-o", folder / "d.st"});
-  EXPECT_EQ(outcome.status, 2);
-  EXPECT_NE(
-      outcome.errors.find("was compiled with --no-weights; give the checkpoint that training began with"),
-      std::string::npos)
-      << outcome.errors;
+  expectRefusal({"delta", folder / "bare", folder / "a.ck", "-o", folder / "d.st"},
+                "was compiled with --no-weights; give the checkpoint that training began with");
 }
 
 } // namespace
