@@ -25,9 +25,6 @@ using frontend::FunctionFile;
 using frontend::FunctionValue;
 using nn::TensorBuilder;
 
-// Numbers of TensorProto.DataType.
-static constexpr int32_t kFloat = 1, kInt32 = 6, kInt64 = 7, kDouble = 11;
-
 Status openFunction(std::string_view text, std::shared_ptr<const FunctionFile> &file,
                     std::string_view &keys) {
   std::string_view path;

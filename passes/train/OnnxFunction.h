@@ -9,6 +9,9 @@
 
 namespace ortc::train {
 
+// Numbers of TensorProto.DataType.
+inline constexpr int32_t kFloat = 1, kInt32 = 6, kInt64 = 7, kDouble = 11;
+
 /// Splits `FILE[:key=value,...]`, what stands behind `onnx:`, and reads the file.
 Status openFunction(std::string_view text, std::shared_ptr<const frontend::FunctionFile> &file,
                     std::string_view &keys);

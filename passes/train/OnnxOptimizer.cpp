@@ -110,7 +110,6 @@ static Status checkNames(const frontend::FunctionFile &file, const std::string &
 }
 
 static Status checkType(const FunctionValue &input, bool isTensor, const std::string &what) {
-  constexpr int32_t kFloat = 1, kInt32 = 6, kInt64 = 7, kDouble = 11;
   if (isTensor && input.type != 0 && input.type != kFloat && input.type != kDouble)
     return Status::refusal(what + ": input " + quote(input.name) + " is " + input.describeType() +
                            ", and tensors of an optimizer are FLOAT");
