@@ -33,12 +33,21 @@ def setUpModule() -> None:
     use_own_cache()
 
 
-def run(kind: str, make: Callable[[nn.Module], Any], steps: int = 6, dtype: torch.dtype = torch.float32) -> list[float]:
-    """Losses of a training, and the sums of what it gives; `make`: what has `optimizers` and `after` a step."""
+def falling(optimizer: Any) -> Any:
+    return torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.2, 4)
+
+
+def cycle(optimizer: Any) -> Any:
+    """Moves betas, too."""
+    return torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.05, total_steps=20)
+
+
+def run(kind: str, make: Callable[[nn.Module], Any], schedule: Callable[[Any], Any], dtype: torch.dtype) -> list[float]:
+    """Losses of a training, and the sums of what it gives; `make` gives the optimizers."""
     torch.manual_seed(0)
     model = Mlp().to(dtype)
     optimizers = make(model)
-    schedules = [torch.optim.lr_scheduler.LinearLR(each, 1.0, 0.2, 4) for each in optimizers]
+    schedules = [schedule(each) for each in optimizers]
     generator, losses = torch.Generator().manual_seed(1), []
     trainer = None
     if kind == "ortc":
@@ -47,7 +56,7 @@ def run(kind: str, make: Callable[[nn.Module], Any], steps: int = 6, dtype: torc
         for each in optimizers:
             if hasattr(each, "train"):
                 each.train()
-    for _ in range(steps):
+    for _ in range(6):
         x = torch.randn(16, 6, generator=generator, dtype=torch.float64).to(dtype)
         y = torch.randint(3, (16,), generator=generator)
         if trainer:
@@ -60,8 +69,8 @@ def run(kind: str, make: Callable[[nn.Module], Any], steps: int = 6, dtype: torc
             for each in optimizers:
                 each.step()
             losses.append(loss.item())
-        for schedule in schedules:
-            schedule.step()
+        for each in schedules:
+            each.step()
     for each in optimizers:
         if hasattr(each, "eval"):
             each.eval()
@@ -77,9 +86,14 @@ class FusedTest(unittest.TestCase):
         exact.start()
         self.addCleanup(exact.stop)
 
-    def check(self, make: Callable[[nn.Module], Any], ours: Callable[[nn.Module], Any] | None = None) -> None:
-        exact, theirs = run("eager", make, dtype=torch.float64), run("eager", make)
-        mine = run("ortc", ours or make)
+    def check(
+        self,
+        make: Callable[[nn.Module], Any],
+        ours: Callable[[nn.Module], Any] | None = None,
+        schedule: Callable[[Any], Any] = falling,
+    ) -> None:
+        exact, theirs = run("eager", make, schedule, torch.float64), run("eager", make, schedule, torch.float32)
+        mine = run("ortc", ours or make, schedule, torch.float32)
         for i, (e, t, m) in enumerate(zip(exact, theirs, mine, strict=True)):
             self.assertLessEqual(abs(m - e), max(8 * abs(t - e), 20 * torch.finfo(torch.float32).eps * abs(e)), f"number {i}")
 
@@ -148,6 +162,11 @@ class FusedTest(unittest.TestCase):
 
         for mine, theirs in zip(losses("ortc"), losses("eager"), strict=True):
             self.assertAlmostEqual(mine / theirs, 1.0, 5)
+
+    def test_betas_that_change(self) -> None:
+        for kind in (torch.optim.AdamW, torch.optim.Adamax, torch.optim.RAdam, torch.optim.NAdam):
+            with self.subTest(kind.__name__):
+                self.check(lambda model, kind=kind: [kind(model.parameters(), betas=(0.9, 0.99))], schedule=cycle)
 
     def test_what_is_refused(self) -> None:
         model = Mlp()

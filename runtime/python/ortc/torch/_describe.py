@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from ortc._errors import CompileError
@@ -20,6 +21,8 @@ from ortc.torch._rules.rule import Group
 _HOMES = ("torch.optim", "ortc.torch.optim", "lion_pytorch", "timm.optim", "schedulefree")
 _RENAMED = {"betas": ("beta1", "beta2"), "eps": ("epsilon",), "ns_coefficients": ("ns_a", "ns_b", "ns_c")}
 _PAIR_OF_EPSILONS = ("epsilon1", "epsilon2")
+_CORRECTIONS = {"beta1": "bias_correction1", "beta2": "bias_correction2"}
+"""States that are 1 - beta^step in PyTorch, whatever beta was before."""
 _NEEDED = {
     "bias_correction": True,
     "grad_averaging": True,
@@ -165,12 +168,20 @@ class Described:
                 if key not in group.own and base.get(key) == value:
                     continue  # it is the base's
                 if group.prefix + key in scalars:
-                    session.set_scalar(group.prefix + key, value)
+                    _set(session, group.prefix, key, value)
                 elif group.compiled.get(key) != value:
                     raise CompileError(
                         f"{key} of the optimizer has changed since the trainer was made, and is compiled into the step"
                     )
         self._known = values
+
+
+def _set(session: Session, prefix: str, key: str, value: float) -> None:
+    """A hyper-parameter, and what PyTorch computes from it and the number of steps."""
+    correction = prefix + _CORRECTIONS.get(key, "")
+    if correction in session.state and session[prefix + key] != value:
+        session.write(correction, np.float64(1 - value ** session["step"]))
+    session.set_scalar(prefix + key, value)
 
 
 def _has_stepped(optimizer: torch.optim.Optimizer) -> bool:
