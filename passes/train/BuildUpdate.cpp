@@ -605,22 +605,43 @@ LogicalResult buildUpdate(ModuleOp module, const UpdateOptions &options) {
                  succeeded(buildAccumulate(module, options.accumulate, options.accumulatesLabels)));
 }
 
+/// Specs with semicolons between them.
+template <typename T>
+static Status parseEach(StringRef text, Expected<T> (*parse)(std::string_view), std::vector<T> &parsed) {
+  SmallVector<StringRef> specs;
+  text.split(specs, ';', -1, /*KeepEmpty=*/false);
+  for (StringRef spec : specs)
+    ORTC_TRY(parse(spec).moveTo(parsed.emplace_back()));
+  return Status();
+}
+
+/// What may be left out.
+template <typename T>
+static Status parseGiven(const std::string &text, Expected<T> (*parse)(std::string_view),
+                         std::optional<T> &parsed) {
+  return text.empty() ? Status() : parse(text).moveTo(parsed.emplace());
+}
+
 namespace {
 
 struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
   using Base::Base;
 
+  Status parse(UpdateOptions &parsed) {
+    ORTC_TRY(parseOptimizer(std::string(optimizer)).moveTo(parsed.optimizer));
+    ORTC_TRY(parseEach(groups.getValue(), parseGroup, parsed.groups));
+    if (!noDecay.empty())
+      ORTC_TRY(parseNoDecay(std::string(noDecay)).moveTo(parsed.noDecay));
+    ORTC_TRY(parseGiven(schedule, parseSchedule, parsed.specs.schedule));
+    ORTC_TRY(parseGiven(ema, parseEma, parsed.specs.ema));
+    ORTC_TRY(parseGiven(swa, parseSwa, parsed.specs.swa));
+    ORTC_TRY(parseEach(regularize.getValue(), parseRegularize, parsed.specs.regularizers));
+    return stepOutputs.empty() ? Status() : parseStepOutputs(std::string(stepOutputs), parsed.specs);
+  }
+
   void runOnOperation() override {
     UpdateOptions parsed;
-    Status status = parseOptimizer(std::string(optimizer)).moveTo(parsed.optimizer);
-    SmallVector<StringRef> specs;
-    StringRef(groups.getValue()).split(specs, ';', -1, /*KeepEmpty=*/false);
-    for (StringRef spec : specs)
-      if (status.isOk())
-        status = parseGroup(spec).moveTo(parsed.groups.emplace_back());
-    if (status.isOk() && !noDecay.empty())
-      status = parseNoDecay(std::string(noDecay)).moveTo(parsed.noDecay);
-    if (!status.isOk()) {
+    if (Status status = parse(parsed); !status.isOk()) {
       getOperation().emitError(status.getMessage());
       return signalPassFailure();
     }

@@ -94,7 +94,12 @@ def BuildUpdatePass : Pass<"ortc-build-update", "::mlir::ModuleOp"> {
     Option<"accumulate", "accumulate", "unsigned", "1", "gradient steps before an update, at least 1">,
     Option<"roundingSeed", "rounding-seed", "int64_t", "-1", "bf16 parameters are rounded at random, with this seed; "
         "-1: to the nearest">,
-    Option<"flushState", "flush-state", "bool", "false", "state below the smallest normal number becomes zero">
+    Option<"flushState", "flush-state", "bool", "false", "state below the smallest normal number becomes zero">,
+    Option<"schedule", "schedule", "std::string", "", "what --schedule takes">,
+    Option<"ema", "ema", "std::string", "", "what --ema takes">,
+    Option<"swa", "swa", "std::string", "", "what --swa takes">,
+    Option<"regularize", "regularize", "std::string", "", "what --regularize takes, several separated by semicolons">,
+    Option<"stepOutputs", "step-outputs", "std::string", "", "what --step-outputs takes">
   ];
 }
 
