@@ -6,6 +6,8 @@
 #include "compiler/pipeline/Pipelines.h"
 #include "compiler/tuning/TuneKernels.h"
 #include "host/data/atomic_file.h"
+#include "passes/train/Channels.h"
+#include "passes/train/ProgramParts.h"
 
 #include <sched.h>
 #include <thread>
@@ -39,10 +41,30 @@ Status CodeMaker::place() {
   return placeOutlined();
 }
 
+/// What a budget has to hold for a flag that looks at every gradient before the first update; empty without one.
+static std::string describeKeptGradients(ModuleOp module, const CompileOptions &options) {
+  std::string flag = options.clipNorm ? "--clip-norm" : "";
+  if (options.lossScale)
+    flag += flag.empty() ? "--loss-scale" : " and --loss-scale";
+  if (flag.empty())
+    return "";
+  SmallVector<train::TensorOp> parameters = train::findParameters(module);
+  int64_t bytes = 0;
+  for (train::TensorOp parameter : parameters) {
+    RankedTensorType type = train::gradientType(parameter);
+    bytes += type.getNumElements() * type.getElementTypeBitWidth() / 8;
+  }
+  return "; " + flag + " keeps the gradients of all " + std::to_string(parameters.size()) +
+         " trained tensors" + (options.sparse.empty() ? ", " + std::to_string(bytes) + " bytes," : "") +
+         " until the last one is there, or computes some again; without it, each is gone when its tensor is "
+         "updated";
+}
+
 Status CodeMaker::placeOutlined() {
   ORTC_TRY(survey());
   extras.progress(pipeline::getPhases()[pipeline::findPhase("place")].work);
-  pipeline::PlaceOptions how{options.memoryBudget.value_or(UINT64_MAX), extras.budgetCurve};
+  pipeline::PlaceOptions how{options.memoryBudget.value_or(UINT64_MAX), extras.budgetCurve,
+                             describeKeptGradients(*program.ir, options)};
   ORTC_TRY(diagnostics.run(*program.ir, [&](OpPassManager &passes) { pipeline::buildPlace(passes, how); }));
   program.kernels = kernels::findKernels(*program.ir, before);
   return Status();

@@ -9,6 +9,7 @@
 #include "mlir/Pass/PassManager.h"
 
 #include <cstdint>
+#include <string>
 
 namespace ortc::pipeline {
 
@@ -41,6 +42,7 @@ void buildOutline(mlir::OpPassManager &passes);
 struct PlaceOptions {
   uint64_t budget = UINT64_MAX; ///< most bytes of the transient region of any entry
   bool curve = false;           ///< also notes what smaller budgets would cost
+  std::string ofUpdates;        ///< what the refusal of an entry with updates says besides
 };
 
 /// Orders the steps and places their buffers. Kernels say before what time and scratch they take.

@@ -70,7 +70,8 @@ def RecomputeStepsPass : Pass<"ortc-recompute-steps", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
   let options = [
     Option<"budget", "budget", "uint64_t", "UINT64_MAX", "most transient bytes of an entry">,
-    Option<"curve", "curve", "bool", "false", "note what smaller budgets would take (`plan.curve`)">
+    Option<"curve", "curve", "bool", "false", "note what smaller budgets would take (`plan.curve`)">,
+    Option<"ofUpdates", "of-updates", "std::string", "", "what a refused entry with updates has to be told besides">
   ];
 }
 

@@ -177,8 +177,14 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
         << refusal.bytes << " bytes (entry '" << role << "'; no plan takes less than " << refusal.least
         << "); give that, or a smaller batch"
         << (refusal.hasScratch ? ", or a smaller --max-workers, for the scratch of each" : "")
-        << (role == "predict" || role == "eval" ? "" : ", or train less (--freeze)");
+        << (role == "predict" || role == "eval" ? "" : ", or train less (--freeze)")
+        << (hasUpdates(refusal.entry) ? StringRef(ofUpdates) : "");
     signalPassFailure();
+  }
+
+  static bool hasUpdates(func::FuncOp entry) {
+    return llvm::any_of(llvm::seq(entry.getNumResults()),
+                        [&](unsigned i) { return entry.getResultAttr(i, train::kUpdate) != nullptr; });
   }
 
   LogicalResult fit(ArrayRef<func::FuncOp> group, Refusal &refusal) {

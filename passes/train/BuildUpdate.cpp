@@ -31,12 +31,6 @@ using nn::TensorBuilder;
 #define GEN_PASS_DEF_BUILDUPDATEPASS
 #include "passes/train/Passes.h.inc"
 
-/// Gradients of bf16 parameters are f32. They are of what is trained.
-static RankedTensorType gradientType(TensorOp parameter) {
-  RankedTensorType type = storedTrainedType(parameter);
-  return type.getElementType().isBF16() ? type.clone(Float32Type::get(parameter.getContext())) : type;
-}
-
 /// Zero where `value` is below the smallest normal number. An average that fades out would stay there for ever.
 static Value flush(TensorBuilder &b, Value value) {
   const llvm::fltSemantics &semantics = cast<FloatType>(TensorBuilder::elementOf(value)).getFloatSemantics();

@@ -43,6 +43,11 @@ RankedTensorType storedTrainedType(TensorOp parameter) {
   return withChannels(parameter.getStoredType(), findChannels(parameter));
 }
 
+RankedTensorType gradientType(TensorOp parameter) {
+  RankedTensorType type = storedTrainedType(parameter);
+  return type.getElementType().isBF16() ? type.clone(Float32Type::get(parameter.getContext())) : type;
+}
+
 Value takeTrained(TensorBuilder &b, TensorOp parameter, Value whole) {
   std::optional<TrainedChannels> channels = findChannels(parameter);
   return channels ? b.sliceAxis(whole, channels->axis, 0, channels->count) : whole;

@@ -24,6 +24,8 @@ std::optional<TrainedChannels> findChannels(TensorOp parameter);
 /// The type of what is trained: in the file's layout, and as it is stored.
 mlir::RankedTensorType trainedType(TensorOp parameter);
 mlir::RankedTensorType storedTrainedType(TensorOp parameter);
+/// The type of its gradient: f32 of bf16 parameters, and of what is trained.
+mlir::RankedTensorType gradientType(TensorOp parameter);
 
 /// The trained part of `whole`, which is the parameter or of its shape; `whole` itself where all of it is.
 mlir::Value takeTrained(nn::TensorBuilder &b, TensorOp parameter, mlir::Value whole);

@@ -186,6 +186,10 @@ TEST_F(BadInputTest, ABudgetThatClippingBreaks) {
   mustRun(fine);
   words.insert(words.end(), {"--clip-norm", "1"});
   expectOneMessage(words, 2, "--memory-budget 17000: the smallest budget found to be enough is 17");
+  expectOneMessage(
+      words, 2,
+      "; --clip-norm keeps the gradients of all 4 trained tensors, 19240 bytes, until the last "
+      "one is there, or computes some again; without it, each is gone when its tensor is updated");
 }
 
 TEST_F(BadInputTest, ShardsOfOtherColumns) {
