@@ -82,7 +82,31 @@ std::string describeIndex(const std::string &message, const FailedStep &step) {
   return "";
 }
 
-std::string describeLongLabels(const FailedStep &step) {
+/// "; every label in 'label' is ignored ...", where the mean of a loss is one of nothing.
+static std::string describeIgnoredLabels(const FailedStep &step) {
+  for (const LossInfo &loss : step.losses) {
+    const Integers labels = findIntegers(step, loss.label);
+    if (loss.isSum || loss.isInGraph || !labels.count || !canIgnoreLabels(loss, labels.view))
+      continue;
+    const std::string weights = loss.findSampleWeight();
+    const TensorView factors = weights.empty() ? TensorView() : step.session.view(step.entry, weights);
+    if (countLabels(loss, labels.view, factors, labels.view.shape.empty() ? 1 : labels.view.shape[0]) != 0)
+      continue;
+    const std::string ignored = "ignored (ignore_index " + std::to_string(loss.ignoreIndex) + ")";
+    const bool hasFactors = !loss.classWeight.empty() || factors.type != DataType::None,
+               sumsUpdates = step.session.view(step.entry, "loss.count").type != DataType::None;
+    return (hasFactors
+                ? "; no label in '" + loss.label + "' counts: each is " + ignored + " or has the factor 0"
+                : "; every label in '" + loss.label + "' is " + ignored) +
+           ", and the mean of none is nan; the first is from " +
+           step.batches.describeElement(labels.input, step.slice, 0, labels.view.shape, step.order) +
+           ": leave such samples out" +
+           (sumsUpdates ? "" : ", or compile with " + loss.kind + ":reduction=sum");
+  }
+  return "";
+}
+
+static std::string describeLongLabels(const FailedStep &step) {
   for (const LossInfo &loss : step.losses) {
     const Integers labels = loss.kind == "ctc" ? findIntegers(step, loss.label) : Integers();
     const Integers frames = findBeside(step, loss, "input_lengths"),
@@ -103,6 +127,11 @@ std::string describeLongLabels(const FailedStep &step) {
     }
   }
   return "";
+}
+
+std::string describeLabels(const FailedStep &step) {
+  const std::string ignored = describeIgnoredLabels(step);
+  return ignored.empty() ? describeLongLabels(step) : ignored;
 }
 
 } // namespace ortc::host

@@ -20,7 +20,8 @@ struct FailedStep {
 /// FILE, ...", and what a loss asks of its labels. "" where it is no such message, or an index that the model computes.
 std::string describeIndex(const std::string &message, const FailedStep &step);
 
-/// Of a loss ctc that is infinite: "; the labels of ... need 5 frames, and it has 4". "" where all labels fit.
-std::string describeLongLabels(const FailedStep &step);
+/// Of a loss that is not finite, what is so of its labels: "; every label in ... is ignored", or of ctc "...; its 3
+/// labels need 5 frames". "" where they are none of its reasons.
+std::string describeLabels(const FailedStep &step);
 
 } // namespace ortc::host

@@ -207,7 +207,7 @@ Status Trainer::warnOfLoss(const Entry &taken) {
   if (position.shuffle)
     order = &made.emplace(data.makeOrder(position.seed, position.epoch));
   std::string labels =
-      describeLongLabels({session, taken, artifact.getLosses(), data, position.slice - 1, order});
+      describeLabels({session, taken, artifact.getLosses(), data, position.slice - 1, order});
   reporter.warn("the loss is " + formatShort(lastLoss) + " in step " + std::to_string(position.step) +
                 " (epoch " + std::to_string(position.epoch) + "); " +
                 (finiteStep < 0 ? "no step of this run had a finite one"
@@ -256,11 +256,10 @@ Status Trainer::explain(const Status &status, ortc_status told, const Entry &tak
   if (!isLossFailure)
     return Status::failure(status.getMessage() + where);
   ORTC_TRY(metrics.writeEvent("not_finite", {{"step", std::to_string(position.step + 1)}}));
-  return Status::failure("the loss is not finite" + where + describeLongLabels(step) +
-                         "; no parameter was changed by this step" +
-                         (savedStep >= 0
-                              ? ", and " + options.save + " holds step " + std::to_string(savedStep)
-                              : ", nothing was saved; try a smaller --lr or --save-every"));
+  return Status::failure(
+      "the loss is not finite" + where + describeLabels(step) + "; no parameter was changed by this step" +
+      (savedStep >= 0 ? ", and " + options.save + " holds step " + std::to_string(savedStep)
+                      : ", nothing was saved; try a smaller --lr or --save-every"));
 }
 
 Metadata Trainer::describePosition() const {

@@ -161,6 +161,36 @@ TEST_F(BadInputTest, SequencesOfLabels) {
             "is 2 frames, and its 3 labels, equal neighbours among them, need 5: leave such samples out");
 }
 
+/// The mean of nothing, as in PyTorch. A weight of samples or classes may be the reason, too.
+TEST_F(BadInputTest, LabelsThatAreAllIgnored) {
+  compile({"--loss", "cross_entropy:ignore_index=3"});
+  const std::string data = writeDigits("d.npz"),
+                    first = "the first is from sample 0 of " + data + ", element 0 of its 'label', at byte ";
+  const Words stop{"--stop-on-nan"};
+  refuseRun(data, stop, 1,
+            "the loss is not finite (step 1, epoch 0, slice 0 of " + data +
+                "); every label in 'label' is ignored (ignore_index 3), and the mean of none is nan; " +
+                first);
+  refuseRun(
+      data, stop, 1,
+      ": leave such samples out, or compile with cross_entropy:reduction=sum; no parameter was changed");
+  mustRun(train({"--loss", "cross_entropy:ignore_index=3,reduction=sum", "--quiet"}, "model"));
+  mustRun({"run", folder / "model", "--data", data, "--stop-on-nan", "--quiet"});
+  std::vector<double> factors(10, 1);
+  factors[3] = 0;
+  mustRun(
+      train({"--loss", "cross_entropy:class_weight=" + writeFactors("w.npy", factors), "--quiet"}, "model"));
+  refuseRun(data, stop, 1,
+            "); no label in 'label' counts: each is ignored (ignore_index -100) or has the factor 0, and");
+  mustRun(train({"--loss", "cross_entropy", "--accumulate", "2:by=tokens", "--quiet"}, "model"));
+  std::vector<float> pixels(8 * 64, 0.5f);
+  ASSERT_TRUE(host::writeNpz(folder / "d.npz",
+                             {{"pixels", DataType::Float32, {8, 64}, bytesOfAll(pixels)},
+                              {"label", DataType::Int64, {8}, bytesOfAll(std::vector<int64_t>(8, -100))}})
+                  .isOk());
+  refuseRun(data, stop, 1, ": leave such samples out; no parameter was changed");
+}
+
 TEST_F(BadInputTest, TwoLossesOnOneLabel) {
   const std::string model = sourcePath("losses/model.onnx");
   Words words{"train",        model,    "--shape",     "batch=8", "-o",
