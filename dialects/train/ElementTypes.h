@@ -1,9 +1,11 @@
-// Element types as the ONNX file has them.
+// Element types as the ONNX file has them, and types as messages have them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace ortc::train {
 
@@ -33,6 +35,17 @@ inline uint8_t onnxElementType(mlir::Type element, bool isUnsigned, unsigned bit
   default:
     return isUnsigned ? 13 : 7;
   }
+}
+
+/// A tensor's type as messages have it: "f32[4,3]", "i64[]".
+inline std::string describeType(mlir::Type type) {
+  auto tensor = mlir::cast<mlir::RankedTensorType>(type);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << tensor.getElementType() << "[";
+  llvm::interleave(tensor.getShape(), stream, ",");
+  stream << "]";
+  return text;
 }
 
 } // namespace ortc::train

@@ -147,7 +147,8 @@ FailureOr<Value> LossBuilder::build(LossSpec loss) {
   if (needsLabel(loss) && failed(label = takeLabel(loss, nn::TensorBuilder::typeOf(predictions.front()))))
     return failure();
   FailureOr<SmallVector<LossInput>> listed =
-      inferLossInputs(loss, nn::TensorBuilder::typeOf(predictions.front()), b.getLoc());
+      inferLossInputs(loss, nn::TensorBuilder::typeOf(predictions.front()), b.getLoc(),
+                      [this](StringRef name) { return findInput(forward, name); });
   if (failed(listed))
     return failure();
   SmallVector<Value> inputs;

@@ -10,6 +10,7 @@
 #include "passes/train/Channels.h"
 #include "passes/train/Constraints.h"
 #include "passes/train/LossScale.h"
+#include "passes/train/OnnxOptimizer.h"
 #include "passes/train/ParameterGroups.h"
 #include "passes/train/ParameterKinds.h"
 #include "passes/train/Passes.h"
@@ -97,6 +98,7 @@ private:
   /// The rows in which an optimizer sees a parameter whose state is bytes; nothing: its state is whole.
   std::optional<Blocks> findBlocks(TensorOp parameter, const OptimizerDefinition &definition,
                                    const UpdateStep &step);
+  LogicalResult checkState(TensorOp parameter, StringRef state, const UpdateStep &step);
   LogicalResult takeStates(TensorOp parameter, const OptimizerDefinition &definition,
                            const std::optional<Blocks> &blocks, UpdateStep &step,
                            SmallVectorImpl<KeptState> &states);
@@ -414,6 +416,17 @@ std::optional<Blocks> UpdateBuilder::findBlocks(TensorOp parameter, const Optimi
   return Blocks(b, step.shape, step.axes);
 }
 
+/// The states of a file have its names, which the model may use, too.
+LogicalResult UpdateBuilder::checkState(TensorOp parameter, StringRef state, const UpdateStep &step) {
+  const std::string name = (parameter.getName() + "." + state).str();
+  if (!step.file || !tensors.isTaken(name))
+    return success();
+  return parameter.emitError() << "optimizer '" << step.file->name << "': the state '" << state << "' of '"
+                               << parameter.getName() << "' would be the tensor '" << name
+                               << "', and the model has one of that name; rename '" << state
+                               << "' in the file '" << step.file->file->getPath() << "'";
+}
+
 LogicalResult UpdateBuilder::takeStates(TensorOp parameter, const OptimizerDefinition &definition,
                                         const std::optional<Blocks> &blocks, UpdateStep &step,
                                         SmallVectorImpl<KeptState> &states) {
@@ -440,6 +453,8 @@ LogicalResult UpdateBuilder::takeStates(TensorOp parameter, const OptimizerDefin
       shape = state.shape(step.shape);
     if (!shape)
       continue;
+    if (failed(checkState(parameter, state.name, step)))
+      return failure();
     FailureOr<Port> port =
         tensors.getState(state.name, parameter, RankedTensorType::get(*shape, element), state.initial);
     if (failed(port))

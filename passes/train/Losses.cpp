@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/Losses.h"
 
+#include "dialects/train/ElementTypes.h"
 #include "dialects/train/TrainDialect.h"
 #include "passes/train/OnnxLoss.h"
 #include "passes/train/losses/FactorFiles.h"
@@ -155,7 +156,7 @@ FailureOr<RankedTensorType> inferLabelType(const LossSpec &loss, RankedTensorTyp
 }
 
 FailureOr<SmallVector<LossInput>> inferLossInputs(const LossSpec &loss, RankedTensorType prediction,
-                                                  Location loc) {
+                                                  Location loc, function_ref<Type(StringRef)> known) {
   SmallVector<LossInput> inputs;
   if (loss.source != LossSource::Formula)
     return inputs;
@@ -164,7 +165,9 @@ FailureOr<SmallVector<LossInput>> inferLossInputs(const LossSpec &loss, RankedTe
     inputs = list(settings, prediction);
   for (const frontend::FunctionValue *input :
        loss.file ? ArrayRef(loss.file->inputs) : ArrayRef<const frontend::FunctionValue *>()) {
-    FailureOr<RankedTensorType> type = inferInputType(*loss.file, *input, prediction, loc);
+    Type given = known ? known(inputName(loss, input->name)) : Type();
+    FailureOr<RankedTensorType> type = given ? FailureOr(cast<RankedTensorType>(given))
+                                             : inferInputType(*loss.file, *input, prediction, loc);
     if (failed(type))
       return failure();
     inputs.push_back({input->name, *type});
@@ -178,8 +181,13 @@ FailureOr<SmallVector<LossInput>> inferLossInputs(const LossSpec &loss, RankedTe
     inputs.push_back({kSampleWeight,
                       RankedTensorType::get(shape.take_front(1), computeType(prediction.getElementType()))});
   }
-  for (LossInput &input : inputs)
+  for (LossInput &input : inputs) {
     input.name = inputName(loss, input.name);
+    if (Type given = known ? known(input.name) : Type(); given && given != input.type)
+      return emitError(loc) << "the model's input '" << input.name << "' is " << describeType(given)
+                            << ", and loss " << loss.name << " reads " << describeType(input.type)
+                            << " of that name; rename it in the model";
+  }
   return inputs;
 }
 
@@ -224,8 +232,8 @@ static FailureOr<Value> prepareLabel(TensorBuilder &b, const LossSpec &loss, Val
   bool bothInteger = isa<IntegerType>(type.getElementType()) && isa<IntegerType>(expected.getElementType());
   bool bothFloat = isa<FloatType>(type.getElementType()) && isa<FloatType>(expected.getElementType());
   if (type.getShape() != expected.getShape() || !(bothInteger || bothFloat))
-    return emitError(b.getLoc()) << "the label has type " << type << " but loss " << loss.name << " needs "
-                                 << expected;
+    return emitError(b.getLoc()) << "the label has type " << describeType(type) << " but loss " << loss.name
+                                 << " needs " << describeType(expected);
   if (type.getElementType().isInteger(32))
     return label; // an index type, too
   return b.cast(label, expected.getElementType());
@@ -236,8 +244,8 @@ static LogicalResult checkPredictions(const LossSpec &loss, ArrayRef<Value> pred
   const LossDefinition &definition = definitionOf(loss);
   auto type = TensorBuilder::typeOf(predictions.front());
   if (const char *reason = definition.misshape ? definition.misshape(settingsOf(loss), type) : nullptr)
-    return emitError(loc) << "loss " << loss.name << " cannot take an output of type " << type << ": "
-                          << reason;
+    return emitError(loc) << "loss " << loss.name << " cannot take an output of type " << describeType(type)
+                          << ": " << reason;
   SmallVector<ArrayRef<int64_t>> shapes(llvm::map_range(predictions, TensorBuilder::shapeOf));
   assert(shapes.size() == definition.predictions.size() && "addLoss() has counted them");
   if (definition.fits ? definition.fits(shapes) : llvm::all_equal(shapes))
@@ -245,7 +253,8 @@ static LogicalResult checkPredictions(const LossSpec &loss, ArrayRef<Value> pred
   InFlightDiagnostic error = emitError(loc)
                              << "the outputs that loss " << loss.name << " reads do not fit together:";
   for (auto [i, prediction] : llvm::enumerate(predictions))
-    error << (i ? ", " : " ") << definition.predictions[i] << " has type " << prediction.getType();
+    error << (i ? ", " : " ") << definition.predictions[i] << " has type "
+          << describeType(prediction.getType());
   return error;
 }
 
@@ -255,7 +264,8 @@ FailureOr<Value> buildLossValue(TensorBuilder &b, const LossSpec &loss, ValueRan
   Type element;
   for (Value prediction : predictions) {
     if (!isa<FloatType>(TensorBuilder::elementOf(prediction)))
-      return emitError(b.getLoc()) << "a loss needs a floating-point output, not " << prediction.getType();
+      return emitError(b.getLoc()) << "a loss needs a floating-point output, not "
+                                   << describeType(prediction.getType());
     Type own = computeType(TensorBuilder::elementOf(prediction));
     element = element && element.isF64() ? element : own;
   }
@@ -265,7 +275,7 @@ FailureOr<Value> buildLossValue(TensorBuilder &b, const LossSpec &loss, ValueRan
   if (loss.source == LossSource::Output) {
     if (TensorBuilder::typeOf(x).getNumElements() != 1)
       return emitError(b.getLoc()) << "output '" << loss.outputs.front() << "' of type "
-                                   << given.front().getType()
+                                   << describeType(given.front().getType())
                                    << " cannot be the loss: a loss has one element";
     return b.reshape(x, {});
   }

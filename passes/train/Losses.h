@@ -136,9 +136,10 @@ mlir::FailureOr<mlir::RankedTensorType> inferLabelType(const LossSpec &loss,
                                                        mlir::RankedTensorType prediction, mlir::Location loc);
 
 /// The inputs that the loss has beside its label: those of the formula, then `sample_weight` where it was asked for.
-/// `prediction` is the first one's type.
+/// `prediction` is the first one's type; `known` gives the type of the model's input of a name, or null.
 mlir::FailureOr<llvm::SmallVector<LossInput>>
-inferLossInputs(const LossSpec &loss, mlir::RankedTensorType prediction, mlir::Location loc);
+inferLossInputs(const LossSpec &loss, mlir::RankedTensorType prediction, mlir::Location loc,
+                llvm::function_ref<mlir::Type(llvm::StringRef)> known = nullptr);
 
 /// The scalar loss by PyTorch's definition, in f32 or, for a prediction in f64, in f64. `label` is null when
 /// the loss needs none; `inputs` are those of inferLossInputs(). Fails, with an error, when the types do not fit.

@@ -62,17 +62,17 @@ Status checkRequired(const std::vector<Key> &keys, const Settings &settings, con
   return Status();
 }
 
-std::string matchShape(const FunctionValue &value, ArrayRef<int64_t> shape, DimSizes &sizes) {
+/// What does not fit an input.
+static std::string tellTypes(const FunctionValue &value, RankedTensorType given) {
+  return "input '" + value.name + "' is " + value.describeType() + ", and what it is given is " +
+         describeType(given);
+}
+
+std::string matchShape(const FunctionValue &value, RankedTensorType given, DimSizes &sizes) {
   if (!value.dims)
     return "";
-  auto given = [&] {
-    std::string text;
-    for (int64_t size : shape)
-      text += (text.empty() ? "" : ",") + std::to_string(size);
-    return "[" + text + "]";
-  };
-  std::string wrong =
-      "input '" + value.name + "' is " + value.describeType() + ", and what it is given is " + given();
+  ArrayRef<int64_t> shape = given.getShape();
+  const std::string wrong = tellTypes(value, given);
   if (value.dims->size() != shape.size())
     return wrong;
   for (auto [dim, size] : llvm::zip_equal(*value.dims, shape)) {
@@ -130,7 +130,7 @@ LogicalResult Use::takeOperands() {
       }
       operand = b.scalar(b.getF64Type(), value);
     }
-    if (std::string wrong = matchShape(input, TensorBuilder::shapeOf(operand), sizes); !wrong.empty())
+    if (std::string wrong = matchShape(input, TensorBuilder::typeOf(operand), sizes); !wrong.empty())
       return refuse(wrong);
     Type element = TensorBuilder::elementOf(operand);
     bool isScalar = !given.count(input.name) || TensorBuilder::rankOf(operand) == 0;
@@ -142,8 +142,7 @@ LogicalResult Use::takeOperands() {
     bool wantsFloat = type == kFloat || type == kDouble, wantsInteger = type == kInt32 || type == kInt64;
     bool isSame = type == onnxElementType(element, false, element.getIntOrFloatBitWidth());
     if (!isSame && !(wantsFloat && isFloat) && !(wantsInteger && (!isFloat || isScalar)))
-      return refuse("input '" + input.name + "' is " + input.describeType() + ", and what it is given is ")
-             << operand.getType();
+      return refuse(tellTypes(input, TensorBuilder::typeOf(operand)));
     Type wanted = wantsFloat     ? (isWide || type == kDouble ? Type(b.getF64Type()) : Type(b.getF32Type()))
                   : wantsInteger ? Type(b.getIntegerType(type == kInt32 ? 32 : 64))
                                  : element;

@@ -27,7 +27,7 @@ Status checkRequired(const std::vector<Key> &keys, const Settings &settings, con
 /// Sizes of named dimensions.
 using DimSizes = std::map<std::string, int64_t>;
 /// Takes the names of dimensions from an operand's shape. Says what does not fit, or nothing.
-std::string matchShape(const frontend::FunctionValue &value, llvm::ArrayRef<int64_t> shape, DimSizes &sizes);
+std::string matchShape(const frontend::FunctionValue &value, mlir::RankedTensorType given, DimSizes &sizes);
 
 /// The results, in the order of the file, of floating-point computations in f64 (`isWide`) or in the types of the file.
 /// `operands` are by name, those without a value are keys; each is cast to the type that the file declares. Fails with

@@ -3,6 +3,7 @@
 #include "passes/train/OnnxLoss.h"
 
 #include "compiler/frontend/ImportTypes.h"
+#include "dialects/train/ElementTypes.h"
 #include "passes/train/OnnxFunction.h"
 
 using namespace mlir;
@@ -33,7 +34,8 @@ static Value build(const LossOperands &operands) {
   auto type = TensorBuilder::typeOf(results->front());
   auto refuse = [&](const Twine &reason) {
     emitError(b.getLoc()) << "loss '" << loss.name << "': its output '"
-                          << loss.file->getOutputs().front().name << "' is " << type << ", " << reason;
+                          << loss.file->getOutputs().front().name << "' is " << describeType(type) << ", "
+                          << reason;
     return Value();
   };
   if (!isa<FloatType>(type.getElementType()))
@@ -72,8 +74,7 @@ FailureOr<RankedTensorType> inferInputType(const OnnxLoss &loss, const FunctionV
     return refuse("without dimensions; declare them with the names of those of '" +
                   loss.predictions.front()->name + "'");
   DimSizes sizes;
-  if (std::string wrong = matchShape(*loss.predictions.front(), prediction.getShape(), sizes);
-      !wrong.empty()) {
+  if (std::string wrong = matchShape(*loss.predictions.front(), prediction, sizes); !wrong.empty()) {
     emitError(loc) << "loss '" << loss.name << "': " << wrong;
     return failure();
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/OnnxOptimizer.h"
 
+#include "dialects/train/ElementTypes.h"
 #include "host/text.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "passes/train/OnnxFunction.h"
@@ -54,8 +55,8 @@ public:
       auto type = TensorBuilder::typeOf(result);
       if (type.getShape() != TensorBuilder::shapeOf(operands[name]) || !isa<FloatType>(type.getElementType()))
         return emitError(b.getLoc()) << "optimizer '" << step.file->name << "': output '" << output.name
-                                     << "' is " << type << ", and '" << name << "' is "
-                                     << operands[name].getType();
+                                     << "' is " << describeType(type) << ", and '" << name << "' is "
+                                     << describeType(operands[name].getType());
       Value &target = name == kParameter ? step.parameter : step.states[name];
       result = b.cast(result, element);
       target = type.getRank() == 0 ? b.reshape(result, TensorBuilder::shapeOf(target)) : leave(result);
@@ -155,6 +156,9 @@ Status readOnnxOptimizer(std::string_view text, std::shared_ptr<const OnnxOptimi
     bool isState = file.findOutput(input.name + kNew) != nullptr;
     bool isTensor = isState || input.name == kGradient;
     ORTC_TRY(checkType(input, isTensor, what));
+    if (isState && llvm::is_contained({"accumulated", "ema", "swa"}, StringRef(input.name)))
+      return Status::refusal(what + " has a state " + quote(input.name) +
+                             ", which is a name of a step's own; rename it in the file");
     if (input.name == kParameter || input.name == kGradient)
       continue;
     if (isState)

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/ProgramParts.h"
 
+#include "dialects/train/ElementTypes.h"
+
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -62,8 +64,9 @@ FunctionComposer::FunctionComposer(ModuleOp module, StringRef name, Location loc
 FailureOr<Value> FunctionComposer::getArgument(NamedAttribute attribute, Type type, DictionaryAttr all) {
   if (Value known = findArgument(attribute)) {
     if (known.getType() != type)
-      return emitError(builder.getLoc()) << attribute.getName() << " = " << attribute.getValue()
-                                         << " is used as " << known.getType() << " and as " << type;
+      return emitError(builder.getLoc())
+             << attribute.getName() << " = " << attribute.getValue() << " is used as "
+             << describeType(known.getType()) << " and as " << describeType(type);
     return known;
   }
   Value argument = function.front().addArgument(type, builder.getLoc());

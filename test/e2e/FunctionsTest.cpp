@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "compiler/frontend/onnx.pb.h"
 #include "host/data/writers.h"
 #include "test/e2e/Tool.h"
 
@@ -110,6 +111,31 @@ protected:
     EXPECT_FALSE(std::ifstream(folder / "refused/model.ortc").good());
   }
 
+  /// The same where an input or an initializer of the model has another name.
+  void expectRefusal(const std::string &from, const std::string &to, const std::vector<std::string> &flags,
+                     const std::string &text) {
+    proto::ModelProto model;
+    ASSERT_TRUE(model.ParseFromString(readFile(digits.model())));
+    proto::GraphProto &graph = *model.mutable_graph();
+    auto rename = [&](std::string &name) { name = name == from ? to : name; };
+    for (auto &input : *graph.mutable_input())
+      rename(*input.mutable_name());
+    for (auto &initializer : *graph.mutable_initializer())
+      rename(*initializer.mutable_name());
+    for (auto &node : *graph.mutable_node())
+      for (std::string &operand : *node.mutable_input())
+        rename(operand);
+    folder.write("renamed.onnx", model.SerializeAsString());
+    std::vector<std::string> all{
+        "train", folder / "renamed.onnx", "--shape", "batch=16", "--quiet", "--target", "native",
+        "-o",    folder / "refused"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    Outcome outcome = runTool(all);
+    EXPECT_EQ(outcome.status, 2) << outcome.errors;
+    EXPECT_NE(outcome.errors.find(text), std::string::npos) << outcome.errors;
+    EXPECT_FALSE(std::ifstream(folder / "refused/model.ortc").good());
+  }
+
   TemporaryFolder folder;
   ZooEntry digits{"mlp-digits"};
 };
@@ -167,11 +193,18 @@ TEST_F(LossFunctionsTest, RefuseWithReason) {
                 "loss 'onnx:log_cosh.onnx' has no option 'scael'; it takes scale, "
                 "reduction, sample_weight; did you mean 'scale'?");
   expectRefusal({"--loss", "onnx:" + digits.model()},
-                "input 'pixels' is FLOAT[batch,64], and what it is given is [16,10]"); // no label
+                "input 'pixels' is FLOAT[batch,64], and what it is given is f64[16,10]"); // no label
   expectRefusal({"--loss", "onnx:" + functionPath("lion.onnx")}, "gives 2 outputs; a loss is one");
   expectRefusal({"--loss", "onnx:" + functionPath("bad/key-of-all.onnx")},
                 "loss 'onnx:key-of-all.onnx' has a key 'reduction', which all losses have");
   expectRefusal({"--loss", cosh + "@output+output"}, "has no output 'output+output'");
+  // Inputs have the types of the model's inputs of their names.
+  expectRefusal("pixels", "mask", {"--loss", "onnx:" + functionPath("masked_cross_entropy.onnx")},
+                "input 'mask' is FLOAT[N], and what it is given is f32[16,64]");
+  expectRefusal(
+      "pixels", "sample_weight", {"--loss", cosh + ":sample_weight=1"},
+      "the model's input 'sample_weight' is f32[16,64], and loss onnx:log_cosh.onnx reads f32[16] of "
+      "that name; rename it in the model");
 }
 
 class OptimizerFunctionsTest : public FunctionsTest {
@@ -248,17 +281,22 @@ TEST_F(OptimizerFunctionsTest, RefuseWithReason) {
   expectRefusal(
       {"--optimizer", "onnx:" + functionPath("log_cosh.onnx")},
       "optimizer 'onnx:log_cosh.onnx' has no input 'parameter'; its inputs are output, label and scale");
+  expectRefusal("2.bias", "0.weight.exp_avg", {"--optimizer", lion},
+                "optimizer 'onnx:lion.onnx': the state 'exp_avg' of '0.weight' would be the tensor "
+                "'0.weight.exp_avg', and the model has one of that name; rename 'exp_avg' in the file '" +
+                    functionPath("lion.onnx") + "'");
   // Each file differs from a good one in one thing.
   const std::pair<const char *, const char *> bad[] = {
       {"no-result", "has no output 'parameter_new'; its outputs are parameter_out and m_new; did you mean"},
       {"no-state", "output 'v_new' is no new state; that of an input NAME is called NAME_new"},
       {"no-key", "has no value for 'beta'"},
       {"flag-key", "has a key 'clip_norm', which is a name of a step's own; rename it in the file"},
+      {"flag-state", "has a state 'ema', which is a name of a step's own; rename it in the file"},
       {"negative-lr", "the default of 'lr' is -1, but must be a number from 0 to 3.4e38"},
       {"infinite-lr", "the default of 'lr' is inf; it must be a finite number"},
       {"vector-key", "input 'lr' is FLOAT[2], and it is one number"},
-      {"matrix", "input 'parameter' is FLOAT[64,N], and what it is given is [64]"},
-      {"shape", "output 'm_new' is 'tensor<f64>', and 'm' is 'tensor<64x64xf64>'"},
+      {"matrix", "input 'parameter' is FLOAT[64,N], and what it is given is f64[64]"},
+      {"shape", "output 'm_new' is f64[], and 'm' is f64[64,64]"},
       {"unknown-operator", "Nonsense 'parameter_new': no such operator in the standard"},
       {"branch", "If"},
       {"random", "it draws random numbers, which formulas do not"},

@@ -110,6 +110,7 @@ BAD = {
     "no-state": [("float[] m_new)", "float[] m_new, float[] v_new)"), ("move = ", "v_new = Mul (m, m)\n  move = ")],
     "no-key": [("float lr", "float lr, float beta"), ("Mul (lr,", "Mul (beta,")],
     "flag-key": [("float lr", "float lr, float clip_norm"), ("Mul (lr,", "Mul (clip_norm,")],
+    "flag-state": [("float[] m)", "float[] ema)"), ("float[] m_new)", "float[] ema_new)"), ("m_new = Add (m,", "ema_new = Add (ema,"), ("(lr, m_new)", "(lr, ema_new)")],
     "vector-key": [("float lr", "float[2] lr")],
     "negative-lr": [],
     "infinite-lr": [],

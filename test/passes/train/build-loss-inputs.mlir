@@ -27,4 +27,4 @@ func.func private @forward_train_0(%x: tensor<7x2x5xf32> {train.input = "x"}) ->
 // FULL-SAME: tensor<2x7xi64> {train.input = "label"})
 // FULL-NOT: _lengths
 
-// BLANK: error: loss ctc cannot take an output of type 'tensor<7x2x5xf32>': the blank is not one of the classes
+// BLANK: error: loss ctc cannot take an output of type f32[7,2,5]: the blank is not one of the classes

@@ -6,8 +6,8 @@
 // Breaks when a loss that does not fit is built anyway.
 
 // NAME: error: the graph has no output 'nothing' for the loss; its outputs are "x"
-// OUTPUT: error: output 'x' of type 'tensor<4x3xf32>' cannot be the loss
-// INTEGER: error: a loss needs a floating-point output, not 'tensor<4xi64>'
+// OUTPUT: error: output 'x' of type f32[4,3] cannot be the loss
+// INTEGER: error: a loss needs a floating-point output, not i64[4]
 // SPEC: error: there is no loss 'nosuch'
 // expected-error @below {{the graph has no floating-point output for the loss; its outputs are "x", "y"}}
 func.func private @forward_train_0(%x: tensor<4xi64> {train.input = "x"}) -> (tensor<4xi64> {train.output = "x"}, tensor<4xi64> {train.output = "y"}) {
@@ -23,7 +23,7 @@ func.func private @forward_train_0(%x: tensor<f32> {train.input = "x"}) -> (tens
 
 // -----
 
-// expected-error @below {{the label has type 'tensor<4xf32>' but loss cross_entropy needs 'tensor<4xi64>'}}
+// expected-error @below {{the label has type f32[4] but loss cross_entropy needs i64[4]}}
 func.func private @forward_train_0(%x: tensor<4x3xf32> {train.input = "x"}, %l: tensor<4xf32> {train.input = "label"}) -> (tensor<4x3xf32> {train.output = "x"}) {
   return %x : tensor<4x3xf32>
 }

@@ -20,7 +20,7 @@
 // ONE: func.func private @loss_0(%{{.*}}: tensor<3xf32> {train.output = "y"}, %{{.*}}: tensor<3xf32> {train.input = "label"}, %{{.*}}: tensor<f64> {train.tensor = @loss.weight}) -> (tensor<f32> {train.loss})
 // NAME: error: the graph has an output named 'loss.c', which is the name of the value of loss 'c'; give the loss another name
 // TWICE: error: two losses are called 'a', which would share the label 'label.a'; give each a name of its own
-// SHAPES: error: the outputs that loss margin_ranking reads do not fit together: INPUT1 has type 'tensor<3xf32>', INPUT2 has type 'tensor<1xf32>'
+// SHAPES: error: the outputs that loss margin_ranking reads do not fit together: INPUT1 has type f32[3], INPUT2 has type f32[1]
 func.func private @forward_train_0(%x: tensor<3xf32> {train.input = "x"}, %c: tensor<1xf32> {train.input = "c"})
     -> (tensor<3xf32> {train.output = "x"}, tensor<3xf32> {train.output = "y"}, tensor<1xf32> {train.output = "loss.c"}) {
   return %x, %x, %c : tensor<3xf32>, tensor<3xf32>, tensor<1xf32>
