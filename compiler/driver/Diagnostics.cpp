@@ -8,10 +8,11 @@ using namespace mlir;
 
 namespace ortc::driver {
 
-/// The message with the node it belongs to.
+/// The message with the node it belongs to. What passes/train makes beside the model is of none.
 static std::string describe(Diagnostic &diagnostic) {
   std::string text;
-  if (auto name = diagnostic.getLocation()->findInstanceOf<NameLoc>())
+  if (auto name = diagnostic.getLocation()->findInstanceOf<NameLoc>();
+      name && !llvm::is_contained({"loss", "update", "accumulate"}, name.getName().getValue()))
     text = "node '" + name.getName().str() + "': ";
   return text + diagnostic.str();
 }

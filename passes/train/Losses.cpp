@@ -300,7 +300,7 @@ FailureOr<Value> buildLossValue(TensorBuilder &b, const LossSpec &loss, ValueRan
                         .label = *prepared,
                         .axis = *axis,
                         .predictions = predictions};
-  FailureOr<Value> factors = readFactors(operands, loss.name);
+  FailureOr<Value> factors = readFactors(operands);
   if (failed(factors))
     return failure();
   operands.factors = *factors;

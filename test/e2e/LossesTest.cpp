@@ -128,15 +128,17 @@ TEST_F(LossesTest, FactorsThatDoNotFitAreRefused) {
   std::string few = writeFactors("few.npy", {1, 2}),
               bad = writeFactors("bad.npy", {1, 1, -2, 1, 1, 1, 1, 1, 1, 1});
   std::string endless = writeFactors("endless.npy", {1, 1, 1, HUGE_VAL, 1, 1, 1, 1, 1, 1});
-  expect("cross_entropy:class_weight=" + few,
-         "loss cross_entropy: class_weight: " + few + " has shape [2] but there are 10 classes");
+  expect("cross_entropy:class_weight=" + few, "model.onnx: --loss cross_entropy:class_weight=" + few + ": " +
+                                                  few + " has shape [2] but there are 10 classes");
   expect("nll:class_weight=" + bad, bad + " has -2 at index 2 but factors must be finite and not negative");
   expect("cross_entropy:class_weight=" + endless,
          endless + " has inf at index 3 but factors must be finite and not negative");
   expect("bce_with_logits:pos_weight=" + few,
          few + " has shape [2], which does not broadcast to the logits' [4, 10]");
   expect("bce_with_logits:pos_weight=" + bad, bad + " has -2 at index 2");
-  expect("cross_entropy:class_weight=" + (folder / "none.npy"), folder / "none.npy");
+  expect("cross_entropy:class_weight=" + (folder / "none.npy"),
+         "model.onnx: --loss cross_entropy:class_weight=" + (folder / "none.npy") + ": " +
+             (folder / "none.npy") + ": cannot be opened: No such file or directory");
 }
 
 /// A graph whose output is log_softmax(x + bias), [frames, samples, classes].

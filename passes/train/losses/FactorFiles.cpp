@@ -31,7 +31,7 @@ static bool broadcasts(ArrayRef<int64_t> given, ArrayRef<int64_t> shape) {
   return true;
 }
 
-FailureOr<Value> readFactors(const LossOperands &operands, StringRef loss) {
+FailureOr<Value> readFactors(const LossOperands &operands) {
   TensorBuilder &b = operands.b;
   const Settings &settings = operands.settings;
   const bool areClasses = settings.has(kClassWeight);
@@ -40,7 +40,7 @@ FailureOr<Value> readFactors(const LossOperands &operands, StringRef loss) {
   if (path == kNoFile)
     return Value();
   auto fail = [&](const std::string &what) {
-    return emitError(b.getLoc()) << "loss " << loss << ": " << key << ": " << what;
+    return emitError(b.getLoc()) << "--loss " << operands.loss.text << ": " << what;
   };
   host::Array array;
   if (Status status = readNpy(path, array); !status.isOk())

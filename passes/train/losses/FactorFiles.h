@@ -15,6 +15,6 @@ inline std::string classWeightAttribute(llvm::StringRef label) {
 /// The constant of the key class_weight (one number for each class) or pos_weight (a shape that broadcasts to that of
 /// the prediction), in the prediction's type; null where neither is given. Fails, with an error, where the file cannot
 /// be read, has another shape, or a number that is negative or not finite.
-mlir::FailureOr<mlir::Value> readFactors(const LossOperands &operands, llvm::StringRef loss);
+mlir::FailureOr<mlir::Value> readFactors(const LossOperands &operands);
 
 } // namespace ortc::train

@@ -6,7 +6,7 @@
 
 // CTC: error: loss ctc cannot take an output of type f32[4]: it needs [frames, samples, classes]
 // DICE: error: loss dice cannot take an output of type f32[4]: it needs [samples, values] or [samples, channels, places...]
-// FILE: error: loss bce_with_logits: pos_weight: {{.*}}invalid.mlir.npy
+// FILE: error: --loss bce_with_logits:pos_weight={{.*}}.npy: {{.*}}invalid.mlir.npy
 // expected-error @below {{loss info_nce cannot take an output of type f32[4]: it needs [samples, features]}}
 func.func private @forward_train_0(%x: tensor<4xf32> {train.input = "x"}) -> (tensor<4xf32> {train.output = "x"}) {
   return %x : tensor<4xf32>
