@@ -132,6 +132,9 @@ Status Artifact::openOn(const std::string &path, Artifact &artifact, const Devic
   auto json = parseJson<nlohmann::json>(text);
   artifact.hasWeights = !json.is_object() || !json.contains("flags") || !json["flags"].is_object() ||
                         !json["flags"].contains("no_weights");
+  if (auto bind = nlohmann::json::json_pointer("/flags/bind");
+      json.is_object() && json.contains(bind) && json[bind].is_string())
+    artifact.bound = json[bind];
   if (auto lr = nlohmann::json::json_pointer("/optimizer/schedule/lr");
       json.is_object() && json.contains(lr) && json[lr].is_string())
     ORTC_TRY(Schedule::parse(json[lr], artifact.schedule.emplace()));
@@ -165,6 +168,7 @@ KernelTable Artifact::readKernels() const {
 }
 
 Status Artifact::findEntry(uint32_t role, const std::string &binding, const Entry *&entry) const {
+  ORTC_TRY(checkBound(role == ORTC_ENTRY_GRADIENTS));
   if (!binding.empty() && ortc_binding_find(program.get(), binding.c_str()) == ORTC_NONE) {
     std::string names;
     for (uint32_t i = 0; const char *name = ortc_binding_name(program.get(), i); ++i)
@@ -195,6 +199,16 @@ Status Artifact::checkWeights() const {
   return hasWeights
              ? Status()
              : Status::refusal(path + ": was compiled with --no-weights; give --load FILE, which has them");
+}
+
+Status Artifact::checkBound(bool givesGradients) const {
+  const char *what = bound.find("parameters") != std::string::npos                    ? "parameters"
+                     : givesGradients && bound.find("gradients") != std::string::npos ? "gradients"
+                                                                                      : nullptr;
+  return what ? Status::refusal(path + ": was compiled with --bind " + bound + ": its " + what +
+                                " lie in memory of a program that binds them (C: ortc_bind, or Python), and "
+                                "commands of ortc have none; compile it without --bind for them")
+              : Status();
 }
 
 const Entry *Artifact::findEntryBeside(uint32_t role, const Entry &beside) const {

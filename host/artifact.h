@@ -56,6 +56,9 @@ public:
   const std::vector<std::string> &getStepOutputs() const { return stepOutputs; }
   /// Refuses an artifact that was compiled without weights, where no file brings them: it would compute with zeros.
   Status checkWeights() const;
+  /// Refuses an artifact whose parameters lie in memory of a program that binds them (--bind of ortc train): a command
+  /// has none. So it does for entries that give gradients, where these are bound.
+  Status checkBound(bool givesGradients = false) const;
   /// One entry for each number that a trace hook may get: names alone where the manifest does not tell more.
   KernelTable readKernels() const;
   const std::vector<Entry> &getEntries() const { return entries; }
@@ -81,6 +84,7 @@ private:
   std::optional<Schedule> schedule;
   std::vector<std::string> stepOutputs;
   bool hasWeights = true;
+  std::string bound; ///< as --bind had it; empty: nothing is
   std::vector<Entry> entries;
 };
 

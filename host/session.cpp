@@ -60,6 +60,7 @@ Status Session::fail(const std::string &what, ortc_status status) const {
 }
 
 Status Session::create(const Artifact &artifact, const SessionOptions &options, Session &session) {
+  ORTC_TRY(artifact.checkBound());
   uint32_t most = artifact.getInfo().max_workers;
   if (options.threads > most)
     return Status::refusal("--threads " + std::to_string(options.threads) +

@@ -269,6 +269,28 @@ TEST_F(BadInputTest, CsvWithTextInANumber) {
   refuseRun(writeCsv("0", "11"), {}, 1, "element 0 of its 'label', in line 4");
 }
 
+TEST_F(BadInputTest, ArtifactsWhoseMemoryIsBound) {
+  const std::string model = folder / "model", out = folder / "out", data = digits.data();
+  auto refuse = [&](Words words, const std::string &bound, const std::string &what) {
+    if (words[0] != "export")
+      words.insert(words.end(), {"--data", data});
+    words.push_back(words[0] == "run" ? "--save" : "-o");
+    words.push_back(out);
+    if (words[0] == "eval")
+      words.resize(words.size() - 2);
+    expectOneMessage(words, 2,
+                     model + "/model.ortc: was compiled with --bind " + bound + ": its " + what +
+                         " lie in memory of a program that binds them (C: ortc_bind, or Python), and "
+                         "commands of ortc have none; compile it without --bind for them");
+  };
+  compile({"--gradients", "--bind", "parameters,strided"});
+  for (const char *command : {"run", "eval", "predict", "gradients", "export"})
+    refuse({command, model}, "parameters,strided", "parameters");
+  compile({"--gradients", "--bind", "gradients"});
+  mustRun({"run", model, "--data", data, "--quiet"});
+  refuse({"gradients", model}, "gradients", "gradients");
+}
+
 TEST_F(BadInputTest, PatienceWithoutEvaluations) {
   compile();
   for (const Words &flags : {Words{"--patience", "3"}, {"--best", "loss:min"}, {"--lr-schedule", "plateau"}})
