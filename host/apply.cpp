@@ -76,7 +76,7 @@ struct Application {
   int64_t slices = 0;
 };
 
-/// Collects an output over the slices.
+/// Collects an output over the slices, one after the other along the axis of the samples.
 class Collector {
 public:
   Collector(const OutputSpec &spec, const Batches &batches) {
@@ -84,27 +84,46 @@ public:
     array.name = spec.graphName;
     array.type = spec.type;
     array.shape = spec.shape.empty() ? Shape{1} : spec.shape;
-    leading = array.shape[0];
-    (void)countBytes(array.shape, array.type, bytes);
+    const int64_t batch = batches.isBatch() ? batches.getBatch() : 0;
+    if (batch > 0 && spec.batchAxis < array.shape.size() && array.shape[spec.batchAxis] == batch)
+      axis = spec.batchAxis;
+    length = array.shape[axis];
+    rowBytes = getElementBytes(array.type);
+    for (size_t i = 0; i < array.shape.size(); ++i)
+      if (i < axis)
+        parts.resize(parts.size() * size_t(array.shape[i]));
+      else if (i > axis)
+        rowBytes *= size_t(array.shape[i]);
     // The leading dimension follows the samples when it is a multiple of theirs ([batch * tokens, classes],
     // say), unless the model has it for another one.
-    perSample =
-        batches.isBatch() && !spec.shape.empty() && spec.isBatch != false && leading % batches.getBatch() == 0
-            ? leading / batches.getBatch()
-            : 0;
-    array.shape[0] = 0;
+    bool mayFollow = axis > 0 || (!spec.shape.empty() && spec.isBatch != false);
+    perSample = batch > 0 && mayFollow && length % batch == 0 ? length / batch : 0;
+    array.shape[axis] = 0;
   }
   void add(const uint8_t *from, int64_t realRows) {
-    int64_t rows = perSample ? perSample * realRows : leading;
-    array.data.insert(array.data.end(), from, from + (leading ? bytes / size_t(leading) * size_t(rows) : 0));
-    array.shape[0] += rows;
+    const int64_t rows = perSample ? perSample * realRows : length;
+    for (std::vector<uint8_t> &part : parts) {
+      part.insert(part.end(), from, from + size_t(rows) * rowBytes);
+      from += size_t(length) * rowBytes;
+    }
+    array.shape[axis] += rows;
+  }
+  OutputArray finish() {
+    for (std::vector<uint8_t> &part : parts)
+      if (array.data.empty())
+        array.data = std::move(part);
+      else
+        array.data.insert(array.data.end(), part.begin(), part.end());
+    return std::move(array);
   }
   std::string name; ///< in the artifact
-  OutputArray array;
 
 private:
-  int64_t leading = 1, perSample = 0;
-  size_t bytes = 0; ///< of a slice
+  OutputArray array;
+  std::vector<std::vector<uint8_t>> parts =
+      std::vector<std::vector<uint8_t>>(1); ///< for each index of the axes in front
+  size_t axis = 0, rowBytes = 0;
+  int64_t length = 1, perSample = 0; ///< of a slice, along the axis
 };
 
 } // namespace
@@ -181,8 +200,8 @@ Status predictData(const ApplyOptions &options) {
   std::vector<OutputArray> arrays;
   std::string shapes;
   for (Collector &collector : collectors) {
-    shapes += (shapes.empty() ? "" : ", ") + collector.array.name + " " + formatShape(collector.array.shape);
-    arrays.push_back(std::move(collector.array));
+    arrays.push_back(collector.finish());
+    shapes += (shapes.empty() ? "" : ", ") + arrays.back().name + " " + formatShape(arrays.back().shape);
   }
   ORTC_TRY(writeNpz(options.output, arrays));
   application.noteFilling();

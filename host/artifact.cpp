@@ -81,7 +81,8 @@ static Status readEntry(ortc_program *program, uint32_t index, const std::vector
     if (value.role == ORTC_ROLE_INPUT)
       entry.inputs.push_back({name, type, shape, isRead(name), isBatch, findKind(name), isWeight(name)});
     else if (value.role == ORTC_ROLE_OUTPUT)
-      entry.outputs.push_back({name, findGraphName(program, name), type, shape, isBatch});
+      entry.outputs.push_back({name, findGraphName(program, name), type, shape, isBatch,
+                               batches.findAxis(entry.bindingName, name)});
     else if (value.role == ORTC_ROLE_LOSS)
       entry.lossType = type;
   }

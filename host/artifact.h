@@ -21,6 +21,7 @@ struct OutputSpec {
   DataType type = DataType::None;
   Shape shape;
   std::optional<bool> isBatch; ///< as of an input
+  size_t batchAxis = 0;        ///< where the samples are, if not in front
 };
 
 /// One entry of one binding, for the code that was chosen on this machine.

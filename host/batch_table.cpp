@@ -1,4 +1,4 @@
-// Which inputs and outputs of an artifact have the batch as their leading dimension.
+// Where inputs and outputs of an artifact have the batch.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/batch_table.h"
 
@@ -22,7 +22,16 @@ BatchTable BatchTable::parse(const std::string &manifest) {
       for (const Json &value : list(binding, key))
         if (value.is_object() && value.contains("batch") && value["batch"].is_boolean())
           (*known)[{text(binding, "name"), text(value, "name")}] = value["batch"];
+  for (const Json &binding : list(parsed, "bindings"))
+    for (const Json &value : list(binding, "outputs"))
+      if (value.is_object() && value.contains("batch_axis") && value["batch_axis"].is_number_unsigned())
+        table.axes[{text(binding, "name"), text(value, "name")}] = value["batch_axis"];
   return table;
+}
+
+size_t BatchTable::findAxis(const std::string &binding, const std::string &name) const {
+  auto found = axes.find({binding, name});
+  return found == axes.end() ? 0 : found->second;
 }
 
 std::optional<bool> BatchTable::find(const std::string &binding, const std::string &name,

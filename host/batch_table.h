@@ -1,4 +1,4 @@
-// Which inputs and outputs of an artifact have the batch as their leading dimension.
+// Where inputs and outputs of an artifact have the batch.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace ortc::host {
 
-/// What a manifest says of the leading dimensions of inputs and outputs.
+/// What a manifest says of the dimensions of inputs and outputs.
 class BatchTable {
 public:
   /// Takes what is there: a manifest without it (of an older compiler, or of a model that declares none) has
@@ -17,10 +17,13 @@ public:
   static BatchTable parse(const std::string &manifest);
   /// Whether rows of the value are samples; nullopt where that is not known.
   std::optional<bool> find(const std::string &binding, const std::string &name, bool isInput) const;
+  /// Where the samples of an output are along another dimension than the first: which one; else 0.
+  size_t findAxis(const std::string &binding, const std::string &name) const;
 
 private:
   using Key = std::pair<std::string, std::string>; ///< binding and name
   std::map<Key, bool> inputs, outputs;
+  std::map<Key, size_t> axes;
 };
 
 } // namespace ortc::host

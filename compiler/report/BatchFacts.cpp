@@ -29,6 +29,7 @@ struct Rule {
   StringRef batch;           ///< the symbol
   llvm::StringSet<> symbols; ///< of the inputs
   std::optional<bool> judge(const Dimensions &dims, bool isInput) const;
+  std::optional<size_t> findAxis(const Dimensions &dims) const;
 };
 
 } // namespace
@@ -59,6 +60,18 @@ std::optional<bool> Rule::judge(const Dimensions &dims, bool isInput) const {
   return std::nullopt; // exporters make up symbols for dimensions of outputs that they cannot follow
 }
 
+/// The only dimension that is the batch.
+std::optional<size_t> Rule::findAxis(const Dimensions &dims) const {
+  std::optional<size_t> found;
+  for (auto [axis, dim] : llvm::enumerate(dims.value_or(SmallVector<Dimension>())))
+    if (!dim.isFixed && dim.symbol == batch) {
+      if (found)
+        return std::nullopt;
+      found = axis;
+    }
+  return found;
+}
+
 BatchFacts findBatch(ModuleOp source, const std::vector<LabelSource> &labels) {
   BatchFacts facts;
   onnx::GraphOp graph = *source.getOps<onnx::GraphOp>().begin();
@@ -84,6 +97,8 @@ BatchFacts findBatch(ModuleOp source, const std::vector<LabelSource> &labels) {
         readDimensions(cast<TypeAttr>(graph.getOutputTypes()[i]).getValue(), graph.getOutputDims()[i]);
     std::string name = graph.getOutputName(i).str();
     facts.outputs[name] = rule.judge(dims, /*isInput=*/false);
+    if (std::optional<size_t> axis = rule.findAxis(dims); axis.value_or(0) > 0)
+      facts.axes[name] = *axis;
     for (const LabelSource &label : labels) {
       if (name != label.output || !dims)
         continue;

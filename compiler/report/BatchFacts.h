@@ -17,6 +17,7 @@ struct BatchFacts {
       input; ///< the first one whose leading dimension has a symbol, which is the batch; "": none has, nothing is known
   std::map<std::string, std::optional<bool>> inputs, outputs; ///< of the graph, by name
   std::map<std::string, std::optional<bool>> labels;          ///< of the labels that losses add, by name
+  std::map<std::string, size_t> axes; ///< of outputs that have the batch along one other dimension: which one
 };
 
 /// The label that a loss adds.

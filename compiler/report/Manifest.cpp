@@ -244,6 +244,15 @@ static Json describeQuantizers(const CompileOptions &options, const CompileFacts
   return quantizers;
 }
 
+/// What is known of an output of the graph.
+template <typename Map> static auto findOutput(const Map &known, const artifact::Tensor &tensor) {
+  const std::string prefix = "output:"; // of what has the name of a tensor or an input
+  auto found = known.find(tensor.name);
+  return found == known.end() && tensor.name.starts_with(prefix)
+             ? known.find(tensor.name.substr(prefix.size()))
+             : found;
+}
+
 /// Whether the leading dimension of an input or output is the batch; nullopt where the model does not say.
 static std::optional<bool> isBatch(const BatchFacts &facts, const artifact::Tensor &tensor) {
   if (tensor.role == ORTC_ROLE_INPUT) {
@@ -252,11 +261,14 @@ static std::optional<bool> isBatch(const BatchFacts &facts, const artifact::Tens
         return found->second;
     return std::nullopt;
   }
-  const std::string prefix = "output:"; // of what has the name of a tensor or an input
-  auto found = facts.outputs.find(tensor.name);
-  if (found == facts.outputs.end() && tensor.name.starts_with(prefix))
-    found = facts.outputs.find(tensor.name.substr(prefix.size()));
+  auto found = findOutput(facts.outputs, tensor);
   return found == facts.outputs.end() ? std::nullopt : found->second;
+}
+
+/// The dimension of an output that is the batch, where that is another one; 0: none is.
+static size_t findBatchAxis(const BatchFacts &facts, const artifact::Tensor &tensor) {
+  auto found = tensor.role == ORTC_ROLE_OUTPUT ? findOutput(facts.axes, tensor) : facts.axes.end();
+  return found == facts.axes.end() ? 0 : found->second;
 }
 
 /// Inputs and outputs of a binding, from the first of its entries that has most of them.
@@ -282,6 +294,9 @@ static Json describeBindings(const CompileOptions &options, const CompileFacts &
       Json item{{"name", tensor.name}, {"dtype", dtypeName(tensor.dtype)}, {"shape", dims}};
       if (std::optional<bool> known = isBatch(facts.batch, tensor))
         item["batch"] = *known && (!batch || (!dims.empty() && dims.front() == *batch));
+      if (size_t axis = findBatchAxis(facts.batch, tensor);
+          axis > 0 && axis < dims.size() && dims[axis] == batch)
+        item["batch_axis"] = axis;
       (tensor.role == ORTC_ROLE_INPUT ? inputs : outputs).push_back(item);
     }
     for (const ShapeSpec &shape : options.bindings[b].shapes)

@@ -138,12 +138,23 @@ TEST_F(BatchTest, LabelsWithClassesInFrontStayTogether) {
   expectWholeSlices();
 }
 
-/// Nothing of a slice [classes, batch] is the part of its real samples.
-TEST_F(BatchTest, PredictionsWithClassesInFrontAreWhole) {
+/// Slices [classes, batch] follow one another along the batch, also where both are of one size, and repeated samples
+/// are left out.
+TEST_F(BatchTest, PredictionsFollowTheBatch) {
   compile(write({{"x", {"batch", "3"}}}, Dims{"4", "batch"}, true), {"--loss", "mse", "--shape", "batch=4"});
   writeData({{"x", 3}}, 6);
   Outcome outcome = mustRun({"predict", folder / "a", "--data", data, "-o", folder / "y.npz"});
-  EXPECT_EQ(valuesOf(loadValues(folder / "y.npz"), "y").shape, (host::Shape{8, 4}));
+  auto inputs = loadValues(data), predicted = loadValues(folder / "y.npz");
+  const Values &x = valuesOf(inputs, "x"), &y = valuesOf(predicted, "y");
+  ASSERT_EQ(y.shape, (host::Shape{4, 6}));
+  for (size_t c = 0; c < 4; ++c)
+    for (size_t n = 0; n < 6; ++n) {
+      double wanted = 0;
+      for (size_t k = 0; k < 3; ++k)
+        wanted += x.data[n * 3 + k] * (double((k * 4 + c) * 5 % 7) / 4 - 0.5);
+      EXPECT_NEAR(y.data[c * 6 + n], wanted, 1e-6)
+          << c << " " << n; // three products of numbers below 2, in float32
+    }
   EXPECT_NE(outcome.errors.find("the last slice has 2 samples and is filled to 4"), std::string::npos)
       << outcome.errors;
 }
@@ -210,6 +221,18 @@ TEST_F(BatchTest, TheManifestHasWhatTheModelDeclares) {
       flags.insert(flags.end(), {"--shape", "a=4x4"});
     compile(write(each.inputs, each.output, each.isTransposed), flags);
     EXPECT_EQ(readBatches(), each.expected) << each.expected;
+  }
+}
+
+TEST_F(BatchTest, TheManifestHasTheAxisOfTheBatch) {
+  const std::tuple<Declared, bool, nlohmann::json> cases[] = {
+      {Dims{"batch", "4"}, false, nullptr},    {Dims{"4", "batch"}, true, 1},
+      {Dims{"made_up", "batch"}, true, 1},     {Dims{"4", "made_up"}, true, nullptr},
+      {Dims{"batch", "batch"}, true, nullptr}, {std::nullopt, true, nullptr}};
+  for (const auto &[output, isTransposed, expected] : cases) {
+    compile(write({{"x", {"batch", "3"}}}, output, isTransposed), {"--loss", "mse", "--shape", "batch=4"});
+    nlohmann::json manifest = nlohmann::json::parse(readFile(folder / "a/manifest.json"));
+    EXPECT_EQ(manifest["bindings"][0]["outputs"][0].value("batch_axis", nlohmann::json()), expected);
   }
 }
 

@@ -24,9 +24,7 @@ def distance(said, label):
 
 
 outputs, test = np.load(sys.argv[1]), np.load(sys.argv[2])
-rows = outputs["log_probabilities"]  # [frames, batch, classes] of every step, one after the other
-frames_of_all = test["features"].shape[2]
-best = np.concatenate(np.split(rows.argmax(2), len(rows) // frames_of_all), 1)  # [frames, samples]
+best = outputs["log_probabilities"].argmax(2)  # [frames, samples]
 wrong = 0
 for i, frames in enumerate(test["input_lengths"]):
     wrong += distance(decode(best[:frames, i].tolist()), test["label"][i, : test["target_lengths"][i]].tolist())
