@@ -4,6 +4,9 @@
 // Hinton et al., "Distilling the knowledge in a neural network" (2015), as PyTorch's tutorial on distillation has it.
 #include "passes/train/Teacher.h"
 
+#include "compiler/frontend/GraphEdits.h"
+#include "compiler/frontend/Model.h"
+#include "compiler/frontend/onnx.pb.h"
 #include "passes/train/Losses.h"
 
 namespace ortc::train {
@@ -31,6 +34,22 @@ Expected<TeacherSpec> parseTeacher(std::string_view text) {
 
 std::string teacherName(const std::string &name) { return "teacher." + name; }
 
+/// The output that learns where no flag names one: the only one of the model.
+static Status findOnlyOutput(const CompileOptions &options, const std::string &flag, std::string &output) {
+  const LossSpec &labels = options.losses.front();
+  std::shared_ptr<const frontend::Model> model;
+  ORTC_TRY(frontend::Model::load(options.model, model));
+  std::vector<std::string> names;
+  for (const auto &each : model->getProto().graph().output())
+    names.push_back(each.name());
+  if (names.size() != 1)
+    return Status::refusal(flag + " compares one output of the model with the teacher's, and --loss " +
+                           labels.text + " names none of " + frontend::quoteSome(names, 8) +
+                           "; write --loss " + labels.text + "@OUTPUT");
+  output = names.front();
+  return Status();
+}
+
 Status addDistillation(CompileOptions &options) {
   if (!options.teacher)
     return Status();
@@ -51,12 +70,11 @@ Status addDistillation(CompileOptions &options) {
                        : labels.outputs.size() == 1 && labels.source == LossSource::Formula
                            ? labels.outputs.front()
                            : "";
+  if (output.empty() && labels.source == LossSource::Formula && labels.outputs.empty())
+    ORTC_TRY(findOnlyOutput(options, flag, output));
   if (output.empty())
-    return Status::refusal(
-        flag + " compares one output of the model with the teacher's, and --loss " + labels.text +
-        " names none; write " +
-        (labels.source == LossSource::Formula && labels.outputs.empty() ? "--loss " + labels.text : "LOSS") +
-        "@OUTPUT");
+    return Status::refusal(flag + " compares one output of the model with the teacher's, and --loss " +
+                           labels.text + " reads no single one; write LOSS@OUTPUT");
   LossSpec added = *parseLoss("distillation");
   added.given["temperature"] = teacher.temperature;
   if (hasClasses(labels))

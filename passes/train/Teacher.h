@@ -13,7 +13,8 @@ Expected<TeacherSpec> parseTeacher(std::string_view text);
 std::string teacherName(const std::string &name);
 
 /// With a teacher, adds the loss `distillation` of the output that the only loss reads and the teacher's, with its
-/// weight; the loss of the labels gets the rest. Called once, after all flags; fails where they do not go together.
+/// weight; the loss of the labels gets the rest. Without a name that is the model's only output. Called once, after all
+/// flags; fails where they do not go together.
 Status addDistillation(CompileOptions &options);
 
 } // namespace ortc::train

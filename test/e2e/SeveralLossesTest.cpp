@@ -434,6 +434,20 @@ TEST_F(SeveralLossesTest, DistilsATeacher) {
   EXPECT_EQ(readFile(folder / "e.onnx").find("teacher."), std::string::npos);
   Outcome outcome = mustRun({"eval", folder / "a", "--data", source("teacher.npz"), "--json"});
   EXPECT_TRUE(Json::parse(outcome.text).contains("accuracy.label")) << outcome.text;
+  // The only output of a model needs no name.
+  proto::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(readFile(source("model.onnx"))));
+  auto *outputs = model.mutable_graph()->mutable_output();
+  for (int i = outputs->size(); i-- > 0;)
+    if (outputs->Get(i).name() != "classes")
+      outputs->DeleteSubrange(i, 1);
+  Words alone = flags("b", {"--teacher", teacher});
+  alone[1] = folder.write("one.onnx", model.SerializeAsString());
+  alone.insert(alone.end(), common.begin(), common.end());
+  mustRun(alone);
+  mustRun({"run", folder / "b", "--data", source("teacher.npz"), "--no-shuffle", "--quiet", "--steps", "10",
+           "--metrics", folder / "b.jsonl"});
+  EXPECT_EQ(loadLosses(folder / "b.jsonl"), loadLosses(folder / "m.jsonl"));
 }
 
 TEST_F(SeveralLossesTest, RefusesATeacherThatDoesNotFit) {
@@ -461,7 +475,8 @@ TEST_F(SeveralLossesTest, RefusesATeacherThatDoesNotFit) {
   expect(loss, file + ":output=none", "the teacher has no output 'none'; it has 'logits'");
   expect(loss, file + ":output=logits,weight=2", "weight is '2' but must be a number from 0 to 1");
   expect({"--loss", "cross_entropy"}, file + ":output=logits",
-         "names none; write --loss cross_entropy@OUTPUT");
+         "and --loss cross_entropy names none of 'boxes', 'classes', 'left', 'right'; write --loss "
+         "cross_entropy@OUTPUT");
   expect({"--loss", "none"}, file + ":output=logits", "needs a loss of the labels");
   expect(loss,
          edited("name.onnx",
