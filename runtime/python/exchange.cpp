@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/python/types.h"
+
 namespace nb = nanobind;
 
 namespace ortc::python {
@@ -50,10 +52,7 @@ int64_t countElements(const Tensor &tensor) {
   return count;
 }
 
-bool hasType(const Tensor &tensor, uint8_t type) {
-  return tensor.dtype.code == uint8_t(nb::dlpack::dtype_code::Float) && tensor.dtype.lanes == 1 &&
-         tensor.dtype.bits == (type == 1 ? 32 : 64);
-}
+bool hasType(const Tensor &tensor, uint8_t type) { return fromDlpack(tensor.dtype) == type; }
 
 std::string describe(const Tensor &tensor) {
   auto list = [&](const int64_t *numbers) {

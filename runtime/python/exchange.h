@@ -26,7 +26,7 @@ private:
 
 inline char *placeOf(const Tensor &tensor) { return static_cast<char *>(tensor.data) + tensor.byte_offset; }
 int64_t countElements(const Tensor &tensor);
-/// `type`: TensorProto.DataType, float or double.
+/// `type`: TensorProto.DataType.
 bool hasType(const Tensor &tensor, uint8_t type);
 std::string describe(const Tensor &tensor);
 bool isRowMajor(const Tensor &tensor);

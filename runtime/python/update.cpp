@@ -31,29 +31,51 @@ void Update::readProgram() {
   const std::vector<Binding> &bindings = program->getBindings();
   bool isUpdate = !program->isOnDevice() && !bindings.empty();
   for (uint32_t i = 0; i < bindings.size(); ++i) {
-    const Entry &entry = bindings[i].entries[ORTC_ENTRY_PREDICT];
     int64_t length = 0;
-    for (uint32_t value : entry.inputs) {
-      const Spec &spec = bindings[i].values[value];
-      type = spec.type;
-      if (spec.rank == 1)
-        length = spec.dims[0];
-      if (i == 0)
-        spec.rank ? vectors.push_back({spec.name, ""}) : scalars.push_back(spec.name);
-    }
-    for (uint32_t value : entry.outputs)
-      for (Vector &vector : vectors)
-        if (vector.name + ".new" == bindings[i].values[value].name)
-          vector.result = vector.name + ".new";
-    isUpdate &= length > 0 && (length & (length - 1)) == 0;
+    isUpdate &= readVectors(bindings[i], length);
     pieces.push_back({length, i});
+  }
+  std::sort(pieces.rbegin(), pieces.rend());
+  for (const Vector &vector : vectors) {
+    hasBlocks |= vector.block > 1;
+    isUpdate &= vector.block <= pieces.back().first;
   }
   if (!isUpdate || !(type == 1 || type == 11))
     raise(ORTC_E_ARGUMENT,
           "the program is no update of vectors of float32 or float64 whose lengths are powers of two");
-  std::sort(pieces.rbegin(), pieces.rend());
   elementBytes = getElementBytes(type);
   numbers.resize(scalars.size());
+}
+
+/// False where they are none of an update.
+bool Update::readVectors(const Binding &binding, int64_t &length) {
+  const Entry &entry = binding.entries[ORTC_ENTRY_PREDICT];
+  const bool isFirst = pieces.empty();
+  size_t at = 0;
+  for (uint32_t value : entry.inputs) {
+    const Spec &spec = binding.values[value];
+    if (spec.rank == 0) {
+      if (isFirst)
+        scalars.push_back(spec.name);
+      continue;
+    }
+    const int64_t size = spec.dims[0];
+    if (at == 0) {
+      length = size;
+      type = spec.type;
+    }
+    if (spec.rank != 1 || size < 1 || length % size != 0)
+      return false;
+    if (isFirst)
+      vectors.push_back({spec.name, "", spec.type, length / size, getElementBytes(spec.type)});
+    if (vectors[at++].block != length / size)
+      return false;
+  }
+  for (uint32_t value : entry.outputs)
+    for (Vector &vector : vectors)
+      if (vector.name + ".new" == binding.values[value].name)
+        vector.result = vector.name + ".new";
+  return length > 0 && (length & (length - 1)) == 0;
 }
 
 std::vector<std::string> Update::listVectors() const {
@@ -86,7 +108,9 @@ ortc_status Update::bindScalars(ortc_session *session) {
 /// With a session whose scalars, in every binding, are those of this object.
 void Update::addWorker() {
   Worker worker;
-  worker.rest.resize(vectors.size() * size_t(pieces.back().first) * elementBytes);
+  worker.rest.resize(getPlace(vectors.size(), pieces.back().first));
+  if (hasBlocks)
+    worker.results.resize(getPlace(vectors.size(), pieces.front().first));
   ortc_session_options options = ORTC_INIT(ortc_session_options);
   options.flags = ORTC_SESSION_BIND_ALL;
   ortc_message message{};
@@ -101,6 +125,25 @@ void Update::addWorker() {
 }
 
 // ---- Batches.
+
+/// Why a tensor of the caller is not what a vector takes; "" where it is.
+std::string Update::refuse(size_t vector, const Tensor &tensor, const Tensor &first) const {
+  const Vector &wanted = vectors[vector];
+  if (vector == 0) {
+    const bool isGood = hasType(tensor, type) && (hasBlocks ? isRowMajor(tensor) : isDense(tensor));
+    return isGood ? ""
+                  : describe(tensor) + ", but must be dense" + (hasBlocks ? ", in order of rows" : "") +
+                        " and " + nameType(type);
+  }
+  if (!hasType(tensor, wanted.type))
+    return describe(tensor) + ", but must be of " + nameType(wanted.type);
+  if (wanted.block == 1)
+    return isLike(tensor, first) ? "" : describe(tensor) + ", but must be " + describe(first);
+  const int64_t blocks = (countElements(first) + wanted.block - 1) / wanted.block;
+  return tensor.ndim == 1 && tensor.shape[0] == blocks && isRowMajor(tensor)
+             ? ""
+             : describe(tensor) + ", but must be [" + std::to_string(blocks) + "]";
+}
 
 std::unique_ptr<Update::Batch> Update::prepare(nb::tuple tensors) const {
   std::vector<nb::list> lists;
@@ -123,9 +166,8 @@ std::unique_ptr<Update::Batch> Update::prepare(nb::tuple tensors) const {
     for (size_t i = 0; i < vectors.size(); ++i) {
       Tensor &tensor = i ? other : first;
       std::string refusal = exchange.borrow(lists[i][at], tensor);
-      if (refusal.empty() && (!hasType(tensor, type) || !(i ? isLike(other, first) : isDense(first))))
-        refusal = describe(tensor) + ", but must be " +
-                  (i ? describe(first) : "dense and float" + std::to_string(elementBytes * 8));
+      if (refusal.empty())
+        refusal = refuse(i, tensor, first);
       if (!refusal.empty())
         raise(ORTC_E_SHAPE, "'" + vectors[i].name + "' of tensor " + std::to_string(at) + ": " + refusal);
       item.places[i] = placeOf(tensor);
@@ -142,22 +184,52 @@ std::unique_ptr<Update::Batch> Update::prepare(nb::tuple tensors) const {
 
 // ---- Pieces.
 
+/// Where a vector is in memory for so many elements of all of them, at lines of the cache.
+size_t Update::getPlace(size_t vector, int64_t elements) const {
+  size_t place = 0;
+  for (size_t i = 0; i < vector; ++i)
+    place += (vectors[i].bytesOf(elements) + 63) / 64 * 64;
+  return place;
+}
+
 /// False where the runtime refuses; the worker has its text.
 bool Update::runPiece(Worker &worker, size_t piece, const std::vector<char *> &places, int64_t offset) const {
   ortc_session *session = worker.session;
-  const size_t skipped = size_t(offset) * elementBytes;
-  const size_t bytes = size_t(pieces[piece].first) * elementBytes;
+  const int64_t length = pieces[piece].first;
   ortc_status status = ortc_session_use_binding(session, pieces[piece].second);
   for (size_t i = 0; i < vectors.size() && status == ORTC_OK; ++i) {
-    status = ortc_bind(session, vectors[i].name.c_str(), places[i] + skipped, bytes);
-    if (status == ORTC_OK && !vectors[i].result.empty())
-      status = ortc_bind(session, vectors[i].result.c_str(), places[i] + skipped, bytes);
+    const Vector &vector = vectors[i];
+    char *place = places[i] + vector.bytesOf(offset);
+    status = ortc_bind(session, vector.name.c_str(), place, vector.bytesOf(length));
+    if (status == ORTC_OK && !vector.result.empty())
+      status =
+          ortc_bind(session, vector.result.c_str(),
+                    hasBlocks ? worker.results.data() + getPlace(i, length) : place, vector.bytesOf(length));
   }
   if (status == ORTC_OK)
     status = ortc_predict_step(session);
-  if (status != ORTC_OK)
+  if (status != ORTC_OK) {
     worker.error = ortc_session_message(session);
-  return status == ORTC_OK;
+    return false;
+  }
+  for (size_t i = 0; i < vectors.size() && hasBlocks; ++i)
+    if (!vectors[i].result.empty())
+      memcpy(places[i] + vectors[i].bytesOf(offset), worker.results.data() + getPlace(i, length),
+             vectors[i].bytesOf(length));
+  return true;
+}
+
+/// The elements from `from` on, fewer than the smallest piece. The last one stands for what is missing, so that it
+/// changes no number of its block.
+void Update::copyRest(Worker &worker, const Item &item, int64_t from, int64_t count) const {
+  const int64_t unit = pieces.back().first;
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    char *copy = worker.rest.data() + getPlace(i, unit);
+    size_t bytes = vectors[i].bytesOf(count);
+    memcpy(copy, item.places[i] + vectors[i].bytesOf(from), bytes);
+    for (; bytes < vectors[i].bytesOf(unit); bytes += vectors[i].bytes)
+      memcpy(copy + bytes, copy + bytes - vectors[i].bytes, vectors[i].bytes);
+  }
 }
 
 /// The units [begin, end) of all tensors.
@@ -175,17 +247,15 @@ void Update::run(Worker &worker, const Batch &batch, int64_t begin, int64_t end)
           return;
     if (from >= to)
       continue;
+    copyRest(worker, *item, from, to - from);
     std::vector<char *> copies;
-    const size_t skipped = size_t(from) * elementBytes, bytes = size_t(to - from) * elementBytes;
-    for (size_t i = 0; i < vectors.size(); ++i) {
-      copies.push_back(worker.rest.data() + i * size_t(unit) * elementBytes);
-      memcpy(copies.back(), item->places[i] + skipped, bytes);
-    }
+    for (size_t i = 0; i < vectors.size(); ++i)
+      copies.push_back(worker.rest.data() + getPlace(i, unit));
     if (!runPiece(worker, pieces.size() - 1, copies, 0))
       return;
     for (size_t i = 0; i < vectors.size(); ++i)
       if (!vectors[i].result.empty())
-        memcpy(item->places[i] + skipped, copies[i], bytes);
+        memcpy(item->places[i] + vectors[i].bytesOf(from), copies[i], vectors[i].bytesOf(to - from));
   }
 }
 

@@ -286,7 +286,7 @@ class OptimTest(unittest.TestCase):
     def test_formulas_that_cannot_be_in_place_are_refused(self) -> None:
         rule = dataclasses.replace(RULES["SGD"], flag="reversed", formula=lambda _, p, g, *rest: (p.flip(0) + g * rest[1][0],))
         with self.assertRaisesRegex(ortc.CompileError, "elements gives other numbers in place: parameter.new"):
-            _update.open_update(rule, (False, False, False), torch.float32, 1)
+            _update.open_update(rule, (False, False, False), torch.float32, 1, ())
 
     def test_states_of_other_shapes_are_an_error(self) -> None:
         params = parameters(shapes=[(40,)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ortc._session import Session
 from ortc.torch._rules import RULES
 from ortc.torch._rules.rule import Group
 
-_HOMES = ("torch.optim", "ortc.torch.optim", "lion_pytorch", "timm.optim", "schedulefree")
+_HOMES = ("torch.optim", "ortc.torch.optim", "lion_pytorch", "timm.optim", "schedulefree", "bitsandbytes.optim")
 _RENAMED = {"betas": ("beta1", "beta2"), "eps": ("epsilon",), "ns_coefficients": ("ns_a", "ns_b", "ns_c")}
 _PAIR_OF_EPSILONS = ("epsilon1", "epsilon2")
 _CORRECTIONS = {"beta1": "bias_correction1", "beta2": "bias_correction2"}
@@ -31,10 +32,14 @@ _NEEDED = {
     "corrected_weight_decay": False,
     "differentiable": False,
     "capturable": False,
+    "min_8bit_size": 4096,
+    "max_unorm": 0.0,
+    "skip_zeros": False,
 }
 """Keys without a flag: what they must be."""
 _IGNORED = ("params", "foreach", "fused", "max_grad_norm", "use_triton")
 """Keys that choose code, or that are flags of their own."""
+_NOTHING = SimpleNamespace()
 _MOST = 3000
 """Characters of a regular expression; the compiler takes 4096."""
 
@@ -49,7 +54,7 @@ def _find_rule(optimizer: torch.optim.Optimizer) -> str:
 def _list_keys(name: str) -> list[str]:
     """Those of a group that the flag has, too."""
     taken = RULES[name].arguments or inspect.signature(getattr(torch.optim, name))
-    keys = [key for key in taken.parameters if key not in _IGNORED and key not in _NEEDED]
+    keys = [key for key in taken.parameters if key not in (*_IGNORED, *_NEEDED, *dict(RULES[name].only))]
     return [key for key in keys if not (name == "Adam" and key == "decoupled_weight_decay")]
 
 
@@ -58,9 +63,10 @@ class _Group:
 
     def __init__(self, optimizer: torch.optim.Optimizer, group: Group) -> None:
         self.name = _find_rule(optimizer)
+        given = vars(getattr(optimizer, "args", None) or _NOTHING) | group  # of bitsandbytes
         for key, value in _NEEDED.items():
-            if group.get(key, value) != value:
-                raise CompileError(f"{key}={group[key]!r} of {type(optimizer).__name__} is not compiled")
+            if given.get(key, value) != value:
+                raise CompileError(f"{key}={given[key]!r} of {type(optimizer).__name__} is not compiled")
         self.group = group
         self.keys = _list_keys(self.name)
         self.flag = RULES[self.name].flag

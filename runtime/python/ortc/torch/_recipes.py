@@ -2,8 +2,8 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-Their arguments, groups and state are those of the packages lion-pytorch, timm and schedulefree, so that checkpoints go
-both ways; none of these packages is needed.
+Their arguments, groups and state are those of the packages lion-pytorch, timm, schedulefree and bitsandbytes, so that
+checkpoints go both ways; none of these packages is needed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from ortc.torch._rules.blocks import dynamic_map
 from ortc.torch._rules.rule import Rule
 
 _BELOW_ONE = ("betas", "momentum", "dampening")
@@ -35,6 +36,9 @@ class Recipe(torch.optim.Optimizer):
         assert self.rule.arguments is not None
         bound = self.rule.arguments.bind(params, *arguments, **options)
         bound.apply_defaults()
+        for name, value in self.rule.only:
+            if bound.arguments.pop(name) != value:
+                raise ValueError(f"{type(self).__name__} takes no {name} but {value}; leave it out")
         defaults = {name: value for name, value in bound.arguments.items() if name != "params"}
         for name, value in defaults.items():
             _check(name, value)
@@ -60,8 +64,13 @@ class Recipe(torch.optim.Optimizer):
                 own = self.state[p]
                 age, names = (2.0 if own else 1.0), rule.states(switches, p)
                 if not own:
+                    own.update({"step": torch.zeros(())} if rule.counts else {})
                     own.update({name: rule.start(name, p, group) for name in names})
-                numbers = [torch.tensor(x, dtype=p.dtype) for x in rule.scalars(switches, group | more, (age,))]
+                if rule.counts:
+                    own["step"] += 1
+                    age = float(own["step"])
+                dtype = torch.promote_types(p.dtype, torch.float32)
+                numbers = [torch.tensor(x, dtype=dtype) for x in rule.scalars(switches, group | more, (age,))]
                 states = tuple(own[name] for name in names)
                 results = rule.formula(switches, p, p.grad, states, tuple(numbers))
                 for tensor, result in zip((p, *states), results, strict=True):
@@ -94,3 +103,59 @@ class ScheduleFree(Recipe):
                     if "z" in self.state.get(p, {}):
                         p.lerp_(end=self.state[p]["z"], weight=1 - 1 / self._momentum(group))
                 group["train_mode"] = False
+
+
+_WRAPPED = "__bnb_optimizer_quant_state__"
+"""Where bitsandbytes puts states of a parameter in a state_dict, so that nothing gathers or casts them."""
+
+
+class InBytes(Recipe):
+    """With averages in bytes. A state_dict is that of bitsandbytes: with the map of each average, and a whole number of
+    steps."""
+
+    def state_dict(self) -> dict[str, Any]:
+        found = super().state_dict()
+        for index, own in found["state"].items():
+            own = dict(own)
+            step = int(own.pop("step"))
+            maps = {f"qmap{i}": dynamic_map(i == 1).clone() for i in (1, 2) if f"absmax{i}" in own}
+            found["state"][index] = {"step": step, _WRAPPED: own | maps}
+        return found
+
+    @torch.no_grad()
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Of this class or of bitsandbytes. Raises ValueError where it cannot go on from it, and changes nothing then."""
+        own, saved = self.param_groups, state_dict["param_groups"]
+        if [len(each["params"]) for each in own] != [len(each["params"]) for each in saved]:
+            super().load_state_dict(state_dict)  # raises
+        groups = [mine | group for mine, group in zip(own, saved, strict=True)]
+        found = {
+            p: self._read(index, p, group, state_dict["state"][index])
+            for mine, group in zip(own, groups, strict=True)
+            for index, p in zip(group["params"], mine["params"], strict=True)
+            if index in state_dict["state"]
+        }
+        super().load_state_dict({**state_dict, "state": {}, "param_groups": groups})
+        self.state.update(found)
+
+    def _read(self, index: int, p: torch.Tensor, group: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+        """The state of a parameter."""
+        given = {key: value for key, value in given.items() if key != _WRAPPED} | given.get(_WRAPPED, {})
+        own = {"step": torch.tensor(float(given.get("step", 0)))}
+        what, size = f"the state of parameter {index}, of {p.numel()} values,", group["min_8bit_size"]
+        names = self.rule.states(self.rule.switches(group), p)
+        if (p.numel() >= size) != ("absmax1" in given):
+            kind = "bytes" if "absmax1" in given else "float32"
+            raise ValueError(f"{what} is in {kind}, which min_8bit_size={size} of its group does not say; give another one")
+        for name in names:
+            wanted, value = self.rule.start(name, torch.empty_like(p, device="meta"), group), given.get(name)
+            if not isinstance(value, torch.Tensor) or (value.shape, value.dtype) != (wanted.shape, wanted.dtype):
+                got = f"{value.dtype} {list(value.shape)}" if isinstance(value, torch.Tensor) else value
+                raise ValueError(f"{what} has {name} {got}, but must have {wanted.dtype} {list(wanted.shape)}")
+            own[name] = value.to(p.device).contiguous().clone()
+            codes = given.get(f"qmap{name[-1]}")
+            if name.startswith("absmax") and (codes is None or not torch.equal(codes.cpu(), dynamic_map(name[-1] == "1"))):
+                raise ValueError(f"{what} has a qmap{name[-1]} that is not the dynamic map of bitsandbytes, which is compiled")
+        if "unorm_vec" in given:
+            raise ValueError(f"{what} has unorm_vec, of max_unorm, which is not compiled")
+        return own

@@ -17,6 +17,7 @@ import shutil
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -29,7 +30,18 @@ from ortc.torch._rules import rule as rules
 from ortc.torch._rules.rule import Rule, Switches
 
 PIECES = tuple(1 << bits for bits in range(18, 3, -1))
+_BLOCK_PIECES = tuple(1 << bits for bits in range(14, 7, -1))
+"""Of rules with blocks, whose results are copied: they stay in the second-level cache."""
 Shapes = tuple[tuple[int, ...], ...]
+
+
+class Form(NamedTuple):
+    """What a state is."""
+
+    name: str
+    dtype: torch.dtype
+    block: int
+    """Elements of the parameter that one of the state is of."""
 
 
 class _Formula(torch.nn.Module):
@@ -51,34 +63,42 @@ class _Request:
     switches: Switches
     dtype: torch.dtype
     scalars: int
+    states: tuple[Form, ...]
     shapes: Shapes
     """Of parameter, gradient and states; none where it takes pieces."""
     threads: int
 
+    @property
+    def pieces(self) -> tuple[int, ...]:
+        return PIECES if self.rule.block == 1 else _BLOCK_PIECES
+
     def export(self, path: Path) -> None:
-        parameter = torch.ones(self.shapes[0] if self.shapes else PIECES[-1], dtype=self.dtype)
-        states = self.rule.states(self.switches, parameter)
-        tensors = ["parameter", "gradient", *states]
-        names = [*tensors, *(f"scalar.{i}" for i in range(self.scalars))]
-        shapes = self.shapes or ((PIECES[-1],),) * len(tensors)
-        given = [torch.ones(shape, dtype=self.dtype) for shape in shapes]
+        tensors = [Form("parameter", self.dtype, 1), Form("gradient", self.dtype, 1), *self.states]
+        names = [*(each.name for each in tensors), *(f"scalar.{i}" for i in range(self.scalars))]
+        shapes = self.shapes or tuple((self.pieces[-1] // each.block,) for each in tensors)
+        given = [torch.ones(shape, dtype=each.dtype) for shape, each in zip(shapes, tensors, strict=True)]
         given += [torch.ones((), dtype=self.dtype) for _ in range(self.scalars)]
         with warnings.catch_warnings(), torch.autocast("cpu", enabled=False):
             warnings.simplefilter("ignore")
             torch.onnx.export(
-                _Formula(self.rule, self.switches, len(states)),
+                _Formula(self.rule, self.switches, len(self.states)),
                 tuple(given),
                 str(path),
                 input_names=names,
-                output_names=[f"{name}.new" for name in ("parameter", *states)],
-                dynamic_axes={} if self.shapes else {name: {0: "n"} for name in tensors},
+                output_names=[f"{each.name}.new" for each in (tensors[0], *self.states)],
+                dynamic_axes={} if self.shapes else {each.name: {0: f"n{each.block}"} for each in tensors},
                 opset_version=_symbolics.OPSET,
                 dynamo=False,
             )
 
     def compile(self, folder: Path) -> None:
         self.export(folder / "model.onnx")
-        bindings = [flag for piece in PIECES for flag in ("--binding", f"n{piece}", "--shape", f"n={piece}")]
+        blocks = sorted({1, *(each.block for each in self.states)})
+        bindings = [
+            flag
+            for piece in self.pieces
+            for flag in ("--binding", f"n{piece}", *(part for each in blocks for part in ("--shape", f"n{each}={piece // each}")))
+        ]
         run_compiler(
             [
                 *("train", str(folder / "model.onnx"), "--output", str(folder / "artifact"), "--loss", "none"),
@@ -94,7 +114,8 @@ class _Request:
     def digest(self) -> str:
         sources = [inspect.getsource(each) for each in (inspect.getmodule(self.rule.formula) or self.rule.formula, rules)]
         versions = (torch.__version__, _key.compiler_identity(), _runtime.host(), sources)
-        kind = (self.rule.flag, self.switches, str(self.dtype), self.scalars, self.shapes or PIECES, self.threads)
+        states = [(each.name, str(each.dtype), each.block) for each in self.states]
+        kind = (self.rule.flag, self.switches, str(self.dtype), self.scalars, states, self.shapes or self.pieces, self.threads)
         return hashlib.sha256(repr((versions, kind)).encode()).hexdigest()
 
     def open(self) -> _runtime.Program:
@@ -117,8 +138,8 @@ class _Request:
 
 
 def _verify(folder: Path) -> None:
-    """Compares results that lie over what they were computed from with results of their own: the compiler gives an
-    elementwise graph one loop, which reads an element before it writes it, but does not promise to."""
+    """Compares results that replace what they were computed from with results of their own: the compiler gives an elementwise
+    graph one loop, which reads an element before it writes it, but does not promise to."""
     from ortc._session import Session
 
     artifact = Artifact(folder)
@@ -127,10 +148,9 @@ def _verify(folder: Path) -> None:
     for piece in update.pieces:
         session = Session(artifact, threads=1)
         session.use_binding(f"n{piece}")
-        inputs = {name: session.artifact.tensors[name] for name in update.vectors}
-        dtype = getattr(torch, next(iter(inputs.values())).dtype)
-        vectors = {name: torch.rand(piece, generator=generator, dtype=dtype) for name in update.vectors}
-        scalars = torch.rand(len(update.scalars), generator=generator, dtype=dtype)
+        taken = {name: (getattr(torch, dtype), shape) for name, dtype, shape in session.program.steps()[f"n{piece}"]["predict"][0]}
+        vectors = {name: _fill(*taken[name], generator) for name in update.vectors}
+        scalars = torch.rand(len(update.scalars), generator=generator, dtype=vectors["parameter"].dtype)
         results = session.predict(**vectors, **dict(zip(update.scalars, scalars, strict=True)))
         update.step(_runtime.Pool(1), update.prepare(tuple([each] for each in vectors.values())), scalars.tolist())
         for name, wanted in results.items():
@@ -138,10 +158,18 @@ def _verify(folder: Path) -> None:
                 raise CompileError(f"the compiled update of {piece} elements gives other numbers in place: {name}")
 
 
+def _fill(dtype: torch.dtype, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    if dtype.is_floating_point:
+        return torch.rand(shape, generator=generator, dtype=dtype)
+    return torch.randint(256, shape, generator=generator, dtype=dtype)
+
+
 @functools.cache
-def open_update(rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int) -> _runtime.Update:
+def open_update(
+    rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int, states: tuple[Form, ...]
+) -> _runtime.Update:
     """The update of a rule that sees pieces. Raises CompileError."""
-    update = _runtime.Update(_Request(rule, switches, dtype, scalars, (), 1).open())
+    update = _runtime.Update(_Request(rule, switches, dtype, scalars, states, (), 1).open())
     if len(update.scalars) != scalars:
         raise CompileError(f"the rule of {rule.flag} has {scalars} scalars, of which its formula reads {len(update.scalars)}")
     return update
@@ -153,8 +181,7 @@ class Whole:
     def __init__(self, request: _Request) -> None:
         self.program = request.open()
         self.dtype, self.threads, self.scalars, self.generation = request.dtype, request.threads, request.scalars, -1
-        parameter = torch.empty(request.shapes[0], dtype=request.dtype, device="meta")
-        self.names = ["parameter", "gradient", *request.rule.states(request.switches, parameter)]
+        self.names = ["parameter", "gradient", *(each.name for each in request.states)]
 
     def step(self, tensors: tuple[torch.Tensor, ...], scalars: list[torch.Tensor]) -> None:
         """Parameter, gradient and states; all but the gradient become those of the step."""
@@ -174,7 +201,13 @@ class Whole:
 
 @functools.cache
 def open_whole(
-    rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int, shapes: Shapes, threads: int
+    rule: Rule,
+    switches: Switches,
+    dtype: torch.dtype,
+    scalars: int,
+    states: tuple[Form, ...],
+    shapes: Shapes,
+    threads: int,
 ) -> Whole:
     """The update of a rule that sees whole tensors. Raises CompileError."""
-    return Whole(_Request(rule, switches, dtype, scalars, shapes, threads))
+    return Whole(_Request(rule, switches, dtype, scalars, states, shapes, threads))

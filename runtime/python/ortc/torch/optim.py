@@ -22,12 +22,12 @@ import torch
 
 from ortc import _runtime
 from ortc._errors import CompileError, ShapeError
-from ortc.torch._recipes import Recipe, ScheduleFree
+from ortc.torch._recipes import InBytes, Recipe, ScheduleFree
 from ortc.torch._report import Report
 from ortc.torch._rules import RULES
 from ortc.torch._rules.rule import Group, Numbers, Rule
 from ortc.torch._threads import pool
-from ortc.torch._update import Whole, open_update, open_whole
+from ortc.torch._update import Form, Whole, open_update, open_whole
 
 __all__ = [
     "SGD",
@@ -36,11 +36,13 @@ __all__ = [
     "Adagrad",
     "Adam",
     "AdamW",
+    "AdamW8bit",
     "AdamWScheduleFree",
     "Adamax",
     "Lamb",
     "Lars",
     "Lion",
+    "Lion8bit",
     "Muon",
     "NAdam",
     "RAdam",
@@ -56,17 +58,25 @@ class _Eager(Exception):
 class _Work:
     """Parameters of one group and type that have a gradient, and what belongs to them."""
 
-    def __init__(self, rule: Rule, group: Group, names: tuple[str, ...]) -> None:
+    def __init__(self, rule: Rule, group: Group, first: torch.Tensor) -> None:
         self.rule = rule
         self.group = group
+        self.dtype = first.dtype
         self.switches = rule.switches(group)
         self.parameters: list[torch.Tensor] = []
         self.gradients: list[torch.Tensor] = []
         self.owners: list[dict[str, Any]] = []
         """PyTorch's states; empty ones of parameters that have had no step."""
-        self.states: dict[str, list[torch.Tensor]] = {name: [] for name in names}
+        self.states: dict[str, list[torch.Tensor]] = {name: [] for name in rule.states(self.switches, first)}
+        self.forms = tuple(self._find_form(name, first) for name in self.states)
         self.is_changed = False
         """Whether there are states that the owners do not have."""
+
+    def _find_form(self, name: str, p: torch.Tensor) -> Form:
+        if self.rule.block == 1:
+            return Form(name, self.dtype, 1)
+        like = self.rule.start(name, torch.empty_like(p, device="meta"), self.group)
+        return Form(name, like.dtype, 1 if like.shape == p.shape else self.rule.block)
 
     def find_states(self) -> None:
         """Those that there are, and what they are at first; the owners get them when the step is sure to be compiled."""
@@ -91,14 +101,15 @@ class _Work:
                 raise _Eager(f"a gradient is {gradient.layout}")
 
     def fit(self) -> None:
-        """Gives gradients and states the strides of their parameters, and states their type."""
+        """Gives gradients and states the strides of their parameters, and their types."""
         self.is_changed = True
         self.check_layouts()
         for i, p in enumerate(self.parameters):
-            for tensors in (self.gradients, *self.states.values()):
+            for form in (Form("gradient", self.dtype, 1), *self.forms):
+                tensors = self.states.get(form.name, self.gradients)
                 each = tensors[i]
-                if each.shape == p.shape and (each.dtype, each.stride()) != (p.dtype, p.stride()):
-                    tensors[i] = torch.empty_like(p).copy_(each)
+                if each.shape == p.shape and (each.dtype, each.stride()) != (form.dtype, p.stride()):
+                    tensors[i] = torch.empty_like(p, dtype=form.dtype).copy_(each)
 
     def keep_states(self, state: dict[torch.Tensor, Any]) -> None:
         for i, (p, own) in enumerate(zip(self.parameters, self.owners)):
@@ -141,12 +152,12 @@ def _gather(rule: Rule, group: Group, state: dict[torch.Tensor, Any]) -> list[_W
         g = p.grad
         if g is None:
             continue
-        key = (p.dtype, p.dim() > 1) if rule.is_whole else p.dtype
+        key = (p.dtype, rule.states(rule.switches(group), p)) if rule.is_whole or rule.block > 1 else p.dtype
         work = found.get(key)
         if work is None:
             if p.dtype not in (torch.float32, torch.float64) or p.is_neg():
                 raise _Eager(f"a parameter is {p.dtype}")
-            work = found[key] = _Work(rule, group, rule.states(rule.switches(group), p))
+            work = found[key] = _Work(rule, group, p)
         work.parameters.append(p)
         work.gradients.append(g.resolve_neg() if g.is_neg() else g)
         work.owners.append(state.get(p) or {})
@@ -159,7 +170,7 @@ class _Pieces:
     """The step of a rule that sees pieces: one call for all tensors."""
 
     def __init__(self, work: _Work, scalars: int) -> None:
-        self.update = open_update(work.rule, work.switches, work.parameters[0].dtype, scalars)
+        self.update = open_update(work.rule, work.switches, work.dtype, scalars, work.forms)
         try:
             self.batch = self.update.prepare(work.lists())
             return
@@ -185,16 +196,16 @@ class _Wholes:
 
     def __init__(self, work: _Work, scalars: int) -> None:
         work.check_layouts()
-        dtype, self.updates = work.parameters[0].dtype, list[Whole]()
+        self.updates: list[Whole] = []
         for tensors in zip(*work.lists()):
             if tensors[0].device.type != "cpu" or not tensors[0].numel():
                 raise _Eager(f"a parameter is of {tensors[0].device}" if tensors[0].numel() else "a parameter is empty")
             shapes = tuple(tuple(each.shape) for each in tensors)
-            self.updates.append(open_whole(work.rule, work.switches, dtype, scalars, shapes, torch.get_num_threads()))
+            threads = torch.get_num_threads()
+            self.updates.append(open_whole(work.rule, work.switches, work.dtype, scalars, work.forms, shapes, threads))
 
     def run(self, work: _Work, numbers: list[Numbers]) -> None:
-        dtype = work.parameters[0].dtype
-        scalars = {each: [torch.tensor(x, dtype=dtype) for x in work.scalars(each)] for each in set(numbers)}
+        scalars = {each: [torch.tensor(x, dtype=work.dtype) for x in work.scalars(each)] for each in set(numbers)}
         for update, each, tensors in zip(self.updates, numbers, zip(*work.lists())):
             update.step(tensors, scalars[each])
 
@@ -336,3 +347,12 @@ class SGDScheduleFree(_Compiled, ScheduleFree):
 
 class AdamWScheduleFree(_Compiled, ScheduleFree):
     """AdamWScheduleFree of the package schedulefree, with a compiled step."""
+
+
+class AdamW8bit(_Compiled, InBytes):
+    """AdamW8bit of bitsandbytes with a compiled step. Codes are the nearest ones, as those of its kernels for GPUs are; its code
+    for processors takes neighbours of some. Norms are as others: tensors below min_8bit_size values are float32."""
+
+
+class Lion8bit(_Compiled, InBytes):
+    """Lion8bit of bitsandbytes with a compiled step. Codes are as those of AdamW8bit."""

@@ -9,7 +9,7 @@ which operations there are, such as whether there is a weight decay, is a switch
 
 from __future__ import annotations
 
-from ortc.torch._rules import averages, gradients, moments, tensors
+from ortc.torch._rules import averages, blocks, gradients, moments, tensors
 from ortc.torch._rules.rule import Rule
 
 RULES: dict[str, Rule] = {
@@ -29,6 +29,8 @@ RULES: dict[str, Rule] = {
     "Lars": tensors.LARS,
     "SGDScheduleFree": averages.SGD_SCHEDULE_FREE,
     "AdamWScheduleFree": averages.ADAMW_SCHEDULE_FREE,
+    "AdamW8bit": blocks.ADAMW8BIT,
+    "Lion8bit": blocks.LION8BIT,
 }
 """By the name of the class, whose arguments, groups and state are those of torch.optim or, where that has none, of
-lion-pytorch (Lion), timm (Lamb, Lars) and schedulefree."""
+lion-pytorch (Lion), timm (Lamb, Lars), schedulefree and bitsandbytes (those of 8 bits)."""

@@ -58,10 +58,15 @@ class Rule:
     is_whole: bool = False
     """The formula looks at all of a tensor (a norm, a product), so that each shape is a compilation; the others see pieces
     of tensors of any shape."""
+    block: int = 1
+    """The most elements of a parameter that one of a state is of. States of such a rule have types of their own, which `start`
+    says, and may be shorter than the parameter; pieces are whole blocks."""
     arguments: inspect.Signature | None = None
     """Of an optimizer that torch.optim has not: what makes one, with the defaults; all are keys of its groups."""
     kept: tuple[tuple[str, Any], ...] = ()
     """Keys of its groups that are no arguments."""
+    only: tuple[tuple[str, Any], ...] = ()
+    """Arguments that are no keys of its groups, and the only values that they may have."""
 
 
 def arguments(**defaults: Any) -> inspect.Signature:
