@@ -120,7 +120,7 @@ private:
   report::FamilyFacts describeFamily(FamilyProgram &family) const;
   Status assemble();
 
-  const CompileOptions &options;
+  CompileOptions options;
   const CompileExtras &extras;
   Compiled compiled;
   Diagnostics diagnostics;

@@ -219,11 +219,12 @@ static void describeFile(const CompileOptions &options, const proto::ModelProto 
   facts.nodes = proto.graph().node_size();
 }
 
-Status readModel(const CompileOptions &options, const Diagnostics &diagnostics,
+Status readModel(CompileOptions &options, const Diagnostics &diagnostics,
                  const std::function<Status(const frontend::Model &)> &afterReading, Compiled &compiled,
                  ModelFacts &facts) {
   ORTC_TRY(diagnostics.check(frontend::Model::load(options.model, compiled.model)));
   ORTC_TRY(afterReading(*compiled.model));
+  ORTC_TRY(train::addDistillation(*compiled.model, options));
   compiled.facts.floatValues = countFloatValues(*compiled.model);
   frontend::SharingOptions sharing{options.untie, {}};
   for (const TieSpec &tie : options.ties)

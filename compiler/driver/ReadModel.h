@@ -26,8 +26,8 @@ struct ModelFacts {
 std::vector<std::string> namedLossInputs(const CompileOptions &options);
 
 /// Reads the model, shares and parts its initializers as the options say, and imports the graph: `model`, `source`,
-/// facts and notes of `compiled`.
-Status readModel(const CompileOptions &options, const Diagnostics &diagnostics,
+/// facts and notes of `compiled`. The loss that --teacher adds is then among those of the options.
+Status readModel(CompileOptions &options, const Diagnostics &diagnostics,
                  const std::function<Status(const frontend::Model &)> &afterReading, Compiled &compiled,
                  ModelFacts &facts);
 

@@ -31,6 +31,8 @@ void describeLosses(ModuleOp program, ArrayRef<LossSpec> losses, CompileFacts &f
         fact.labelIsIndices = isa<IntegerType>(type.getElementType());
       }
     }
+    const bool isNamed = !loss.outputs.empty() && loss.source != LossSource::Output;
+    fact.text = loss.text + (isNamed || fact.output.empty() ? "" : " of '" + fact.output + "'");
     if (!prediction)
       continue;
     if (auto weights = function->getAttrOfType<DenseFPElementsAttr>(train::classWeightAttribute(loss.label)))

@@ -31,6 +31,7 @@ struct FamilyFacts {
 
 /// What one loss is computed from.
 struct LossFacts {
+  std::string text;           ///< of the flag, with the output that feeds it
   std::string output;         ///< graph output that feeds it, the first of several
   std::vector<int64_t> shape; ///< of it
   bool labelIsIndices = false;

@@ -121,14 +121,8 @@ std::string makeSummary(const CompileOptions &options, const CompileFacts &facts
     describeTrained(facts, artifact, line);
   } else {
     std::string losses;
-    for (size_t i = 0; i < options.losses.size(); ++i) {
-      const LossSpec &loss = options.losses[i];
-      std::string output =
-          (loss.outputs.empty() || loss.source == LossSource::Output) && i < facts.losses.size()
-              ? facts.losses[i].output
-              : "";
-      losses += (i ? " + " : "") + loss.text + (output.empty() ? "" : " of '" + output + "'");
-    }
+    for (const LossFacts &loss : facts.losses)
+      losses += (losses.empty() ? "" : " + ") + loss.text;
     line("loss", losses + ", " + options.optimizer.text);
     describeTrained(facts, artifact, line);
   }

@@ -5,7 +5,6 @@
 #include "passes/train/Teacher.h"
 
 #include "compiler/frontend/GraphEdits.h"
-#include "compiler/frontend/Model.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "passes/train/Losses.h"
 
@@ -35,12 +34,10 @@ Expected<TeacherSpec> parseTeacher(std::string_view text) {
 std::string teacherName(const std::string &name) { return "teacher." + name; }
 
 /// The output that learns where no flag names one: the only one of the model.
-static Status findOnlyOutput(const CompileOptions &options, const std::string &flag, std::string &output) {
-  const LossSpec &labels = options.losses.front();
-  std::shared_ptr<const frontend::Model> model;
-  ORTC_TRY(frontend::Model::load(options.model, model));
+static Status findOnlyOutput(const frontend::Model &model, const LossSpec &labels, const std::string &flag,
+                             std::string &output) {
   std::vector<std::string> names;
-  for (const auto &each : model->getProto().graph().output())
+  for (const auto &each : model.getProto().graph().output())
     names.push_back(each.name());
   if (names.size() != 1)
     return Status::refusal(flag + " compares one output of the model with the teacher's, and --loss " +
@@ -50,7 +47,7 @@ static Status findOnlyOutput(const CompileOptions &options, const std::string &f
   return Status();
 }
 
-Status addDistillation(CompileOptions &options) {
+Status addDistillation(const frontend::Model &model, CompileOptions &options) {
   if (!options.teacher)
     return Status();
   const TeacherSpec &teacher = *options.teacher;
@@ -71,7 +68,7 @@ Status addDistillation(CompileOptions &options) {
                            ? labels.outputs.front()
                            : "";
   if (output.empty() && labels.source == LossSource::Formula && labels.outputs.empty())
-    ORTC_TRY(findOnlyOutput(options, flag, output));
+    ORTC_TRY(findOnlyOutput(model, labels, flag, output));
   if (output.empty())
     return Status::refusal(flag + " compares one output of the model with the teacher's, and --loss " +
                            labels.text + " reads no single one; write LOSS@OUTPUT");

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "compiler/frontend/Model.h"
 #include "compiler/options/CompileOptions.h"
 
 namespace ortc::train {
@@ -15,6 +16,6 @@ std::string teacherName(const std::string &name);
 /// With a teacher, adds the loss `distillation` of the output that the only loss reads and the teacher's, with its
 /// weight; the loss of the labels gets the rest. Without a name that is the model's only output. Called once, after all
 /// flags; fails where they do not go together.
-Status addDistillation(CompileOptions &options);
+Status addDistillation(const frontend::Model &model, CompileOptions &options);
 
 } // namespace ortc::train

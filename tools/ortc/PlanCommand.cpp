@@ -1,6 +1,5 @@
 // The command ortc plan.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/train/Teacher.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/Compiling.h"
 
@@ -42,8 +41,6 @@ void addPlanCommand(CLI::App &app, Action &action) {
   line.addFlag("--quiet", "prints nothing but warnings", options.quiet);
   line.setAction(action, [state] {
     Status status = checkOptions(state->options);
-    if (status.isOk())
-      status = train::addDistillation(state->options);
     return finish(status.isOk() ? plan(state->options, state->planning) : status);
   });
 }

@@ -322,8 +322,6 @@ void addTrainCommand(CLI::App &app, Action &action) {
                   "  ortc run model --data train.npz --epochs 10 --save trained.safetensors");
   line.setAction(action, [state] {
     Status status = checkOptions(state->options);
-    if (status.isOk())
-      status = train::addDistillation(state->options);
     if (status.isOk() && state->options.emit && state->options.emit->kind == EmitSpec::Wasm)
       status = findWasmRuntime().moveTo(state->options.wasmRuntime);
     return finish(status.isOk() ? train(state->options, state->tuning) : status);
