@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times every optimizer's update of bert-base's weights: beside copies of as many bytes, fused AdamW of PyTorch and bitsandbytes' AdamW8bit.
+"""Times every optimizer's update of bert-base's weights: beside their bounds, fused AdamW of PyTorch and bitsandbytes' AdamW8bit.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
@@ -8,14 +8,30 @@ usage: updates.py [NAME ...] [--rounds 5] [--layers 12] [--vocabulary 30522] [--
 PYTHON has torch, numpy, onnx and bitsandbytes. The model has the tensors of bert-base and a sum of squares for each, so that every step
 has whole gradients; forward and backward are not timed. Systems are processes on one core with one thread that take turns, times are
 medians of processor time, and no figure of ortc has Python in it (benchmarks/python/steps.c). A copy is the fastest that `ortc run
---profile` knows, of 512 MiB, measured in each turn: what an update has to read and to write at that rate is its bound. Prints a markdown
-table. Exit status 1 where an elementwise update takes more than 1 / 0.8 of its bound, adamw more than PyTorch's, or adamw8bit more than a
-third of bitsandbytes'.
+--profile` knows, of 512 MiB, measured in each turn: what an update has to read and to write at that rate is its bound.
+
+An elementwise update reads the gradient once, and reads and writes the parameter and each state once: 12 bytes a value, and twice its
+state. Others need more than one pass, as a norm is known only when all of a tensor was read; each pass counts at the rate of memory, also
+of tensors that a cache might keep:
+  lamb       reads parameter, gradient and both averages, writes the averages (24); reads parameter and averages again, writes the parameter
+             (16), the direction being cheaper to compute than to keep
+  lars       reads parameter and gradient for their norms (8); then an update of sgd with momentum (20)
+  adafactor  reads gradient and parameter for means and a norm (8), the gradient for the norm of the direction (4), then both again, and
+             writes the parameter (12); averages of rows and columns are nothing beside
+  muon       reads gradient and momentum, writes momentum and direction (16), and at the end reads direction and parameter, writes the
+             parameter (12), as many as adamw, which updates embeddings and vectors there as its users have it. Between them are five
+             Newton-Schulz steps of three products, of which a matrix of m rows and n columns, m <= n, needs 4 m m n + 2 m m m operations
+             a step: that a product with itself is symmetric saves nothing. They are bound by the rate of a product of PyTorch,
+             3072 x 768 by 768 x 768, measured in each turn, and the bound is the sum of both.
+
+Prints a markdown table. Exit status 1 where an update takes more than 1 / 0.8 of its bound, adamw more than PyTorch's, or adamw8bit more
+than a third of bitsandbytes'.
 """
 
 import argparse
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -26,6 +42,10 @@ BYTE = 1 + 4 / 256  # a value of a state in bytes, with the largest of 256
 # Bytes of state a value.
 STATES = {"sgd": 0, "sgd:momentum=0.9": 4, "adam": 8, "adamw": 8, "adamw8bit": 2 * BYTE, "rmsprop": 4, "adagrad": 4, "adadelta": 8,
           "adamax": 8, "nadam": 8, "radam": 8, "lion": 4, "lion8bit": BYTE, "schedule_free_sgd": 4, "schedule_free_adamw": 8}
+# Bytes that are read and written a value.
+MOVED = {**{name: 12 + 2 * state for name, state in STATES.items()}, "lamb": 40, "lars:momentum=0.9,weight_decay=1e-4": 28, "adafactor": 24, "muon": 28}
+GROUPS = {"muon": ".*(bias|norm.weight|words|positions|types):optimizer=adamw"}
+PRODUCT = 3072, 768, 768
 COPY, LEAST_SHARE, LEAST_TORCH, LEAST_BYTES = 512 << 20, 0.8, 1.0, 3.0
 COPY_RATE = """#include "host/machine.h"
 extern "C" double copy_rate(unsigned long bytes) { static ortc::host::CopyTimer timer(bytes); return timer.measure(bytes); }"""
@@ -40,6 +60,16 @@ def shapes_of(layers, vocabulary, width=768, inner=3072, positions=512):
             shapes.update(linear(f"{i}.{part}", width, width))
         shapes.update({**norm(f"{i}.attention"), **linear(f"{i}.inner", inner, width), **linear(f"{i}.output", width, inner), **norm(f"{i}.output")})
     return {**shapes, **linear("pooler", width, width)}
+
+
+def newton_schulz(shapes):
+    """Operations of muon's products."""
+    count = 0
+    for name, shape in shapes.items():
+        if not re.fullmatch(GROUPS["muon"].split(":")[0], name):
+            m, n = sorted(shape)
+            count += 5 * (4 * m * m * n + 2 * m**3)
+    return count
 
 
 def export(path, shapes):
@@ -105,6 +135,25 @@ def start_bytes(shapes):
     return start_optimizer(bitsandbytes.optim.AdamW8bit, shapes)
 
 
+def start_product():
+    """Seconds an operation."""
+    import time
+
+    import torch
+
+    torch.set_num_threads(1)
+    rows, inner, columns = PRODUCT
+    lhs, rhs, count = torch.randn(rows, inner), torch.randn(inner, columns), 10
+
+    def turn():
+        begin = time.thread_time()
+        for _ in range(count):
+            torch.mm(lhs, rhs)
+        return (time.thread_time() - begin) / (2 * rows * inner * columns * count)
+
+    return turn
+
+
 def start_copy(scratch):
     import ctypes
 
@@ -148,7 +197,7 @@ class Worker:
 def measure(args, name, peers, model, scratch):
     artifact = scratch / name.replace(":", "-")
     subprocess.run([args.ortc, "train", model, "-o", artifact, "--cotangents", "y", "--optimizer", name, "--target", "native", "--max-workers", "1",
-                    "--quiet"], check=True)
+                    "--quiet", *(["--group", GROUPS[name]] if name in GROUPS else [])], check=True)
     own = Worker(args, "ortc", artifact, scratch)
     for worker in peers.values():
         worker.times.clear()
@@ -162,7 +211,7 @@ def measure(args, name, peers, model, scratch):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=list(STATES), metavar="NAME", help=", ".join(STATES))
+    parser.add_argument("names", nargs="*", default=list(MOVED), metavar="NAME", help=", ".join(MOVED))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--vocabulary", type=int, default=30522)
@@ -175,22 +224,24 @@ def main():
         kind, *rest = args.worker
         if kind == "export":
             return export(pathlib.Path(*rest), shapes)
-        start = {"ortc": lambda: start_ortc(*rest), "copy": lambda: start_copy(*rest), "torch": lambda: start_torch(shapes),
+        start = {"ortc": lambda: start_ortc(*rest), "copy": lambda: start_copy(*rest), "product": start_product, "torch": lambda: start_torch(shapes),
                  "bitsandbytes": lambda: start_bytes(shapes)}
         return work(start[kind]())
-    if unknown := set(args.names) - set(STATES):
-        sys.exit(f"nothing is known of {', '.join(sorted(unknown))}; there are {', '.join(STATES)}")
+    if unknown := set(args.names) - set(MOVED):
+        sys.exit(f"nothing is known of {', '.join(sorted(unknown))}; there are {', '.join(MOVED)}")
     count, good = sum(rows * columns for rows, *more in shapes.values() for columns in (more or [1])), True
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
         model = scratch / "model.onnx"
         subprocess.run([args.python, __file__, "--layers", str(args.layers), "--vocabulary", str(args.vocabulary), "--worker", "export", model], check=True)
-        peers = {"copy": Worker(args, "copy", scratch), "torch": Worker(args, "torch"), "bitsandbytes": Worker(args, "bitsandbytes")}
+        peers = {"copy": Worker(args, "copy", scratch), "product": Worker(args, "product"), "torch": Worker(args, "torch"), "bitsandbytes": Worker(args, "bitsandbytes")}
         print(f"{count:,} values\n\n| update | bytes a value | bound, ms | ortc, ms | bound / ortc | fused AdamW / ortc | AdamW8bit / ortc |\n|---|---|---|---|---|---|---|")
         for name in args.names:
             own = measure(args, name, peers, model, scratch)
-            moved = 12 + 2 * STATES[name]
+            moved = MOVED[name]
             bound, torch, byte = count * moved * peers["copy"].median(), peers["torch"].median(), peers["bitsandbytes"].median()
+            if name == "muon":
+                bound += newton_schulz(shapes) * peers["product"].median()
             share = bound / own
             print(f"| {name} | {moved:.4g} | {bound * 1e3:.1f} | {own * 1e3:.1f} | {share:.2f} | {torch / own:.2f} | {byte / own:.2f} |", flush=True)
             good &= share >= LEAST_SHARE
