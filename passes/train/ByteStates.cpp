@@ -83,14 +83,14 @@ Value Blocks::join(Value rows) const {
 
 namespace {
 
-/// Codes of magnitudes with signs as a piecewise linear function: by ranges from one power of four to the next, in
-/// which at most one power of ten is passed. Their number is in the upper bits of an f32. Without signs there are twice
-/// as many codes of everything.
+/// Codes of magnitudes as a piecewise linear function: by ranges from one power of four to the next, in which at most
+/// one power of ten is passed. Their number is in the upper bits of an f32.
 struct Tens {
   static constexpr int kRanges = 16;
   static constexpr double kLeast = 0x1p-31; ///< with the code of 0, as all that is less
+  static constexpr double kWhole = 0x1p23;  ///< from here on an f32 has no fraction
 
-  Tens() {
+  explicit Tens(bool isSigned) {
     for (int range = 0; range < kRanges; ++range) {
       // 127 stands for the exponent 0.
       const double first = std::ldexp(1.0, 2 * (range + 48) - 127);
@@ -100,11 +100,12 @@ struct Tens {
       limit[range] =
           ten + 1 < kTens && kScales[ten] < 4 * first ? kScales[ten] : std::numeric_limits<float>::infinity();
       for (int above : {0, 1}) {
-        int which = std::min(ten + above, kTens - 1), means = meansOf(which, /*isSigned=*/true);
-        slope[above * kRanges + range] = static_cast<float>(means / (0.9 * kScales[which]));
-        // The means begin at a tenth.
-        start[above * kRanges + range] =
-            static_cast<float>(codesBelow(which, /*isSigned=*/true) - means / 9.0 - 1);
+        // The means begin at a tenth, and what is one too small everywhere ends so at the power of ten. A start that is
+        // whole is exact beside kWhole; the line is turned a little for it, which stays within half a code.
+        int which = std::min(ten + above, kTens - 1), means = meansOf(which, isSigned);
+        double end = codesBelow(which, isSigned) + means - 1, whole = std::floor(end - means / 0.9 + 0.25);
+        slope[above * kRanges + range] = static_cast<float>((end - whole) / kScales[which]);
+        start[above * kRanges + range] = static_cast<float>(whole + kWhole);
       }
     }
   }
@@ -127,7 +128,9 @@ public:
   }
 
   ByteState encode(Value rows) {
-    Value largest = b.reduce(nn::ReduceKind::max, isSigned ? b.abs(rows) : rows, {1});
+    // Of magnitudes the bits have the same order, and a NaN is the largest.
+    Value largest = b.reduce(nn::ReduceKind::max, arith::BitcastOp::create(b, words, b.abs(rows)), {1});
+    largest = arith::BitcastOp::create(b, RankedTensorType::get({shape[0]}, b.getF32Type()), largest);
     Value inverse = b.div(b.constantLike(largest, 1), largest);
     Value share = b.mul(rows, b.broadcast(inverse, shape, {0}));
     Value code = guess(isSigned ? b.abs(share) : share);
@@ -136,13 +139,15 @@ public:
     Value sign = arith::ShRUIOp::create(b, bits, word(31));
     Value place = arith::OrIOp::create(b, arith::ShLIOp::create(b, bits, word(1)), sign);
     Value isNext = b.compare(arith::CmpIPredicate::sgt, place, lookUp<int32_t>(limits(), code));
-    code = b.add(code, b.cast(isNext, b.getI32Type(), /*fromUnsigned=*/true));
+    code = b.cast(code, b.getI8Type());
+    code = b.add(code, b.cast(isNext, b.getI8Type(), /*fromUnsigned=*/true));
     if (isSigned) {
-      Value negative = b.maximum(b.sub(word(kZero), code), word(0)); // there is no -1
+      Value zero = b.constantLike(code, kZero), none = b.constantLike(code, 0);
+      Value negative = b.maximum(b.sub(zero, code), none); // there is no -1
       Value isNegative = b.compare(arith::CmpIPredicate::ne, sign, word(0));
-      code = b.select(isNegative, negative, b.add(word(kZero), code));
+      code = b.select(isNegative, negative, b.add(zero, code));
     }
-    return {b.cast(code, b.getI8Type()), largest};
+    return {code, largest};
   }
 
 private:
@@ -160,7 +165,7 @@ private:
   /// the other, so that rounding here decides nothing.
   Value guess(Value magnitude) {
     auto number = [&](double value) { return b.constant(numbers, value); };
-    Tens tens;
+    Tens tens(isSigned);
     Value least = number(Tens::kLeast);
     Value bounded = b.select(b.compare(arith::CmpFPredicate::OGT, magnitude, least), magnitude, least);
     Value bits = arith::BitcastOp::create(b, words, bounded);
@@ -169,11 +174,7 @@ private:
     Value isAbove = b.compare(arith::CmpFPredicate::OGE, magnitude, lookUp<float>(tens.limit, range));
     range = b.add(range, b.select(isAbove, word(Tens::kRanges), word(0)));
     Value code = b.add(b.mul(magnitude, lookUp<float>(tens.slope, range)), lookUp<float>(tens.start, range));
-    if (!isSigned)
-      code = b.add(code, code);
-    // Behind 2^23 an f32 has no fraction: its low bits are the rounded number, and in range whatever it is.
-    Value rounded = b.add(code, number(0x1p23));
-    return arith::AndIOp::create(b, arith::BitcastOp::create(b, words, rounded), word(kMask()));
+    return arith::AndIOp::create(b, arith::BitcastOp::create(b, words, code), word(kMask()));
   }
   int64_t kMask() const { return isSigned ? 127 : 255; }
 

@@ -12,6 +12,9 @@ using namespace mlir;
 
 namespace ortc::emit {
 
+/// Bits of a cache line, and lanes that one fetch serves whatever their type.
+static constexpr int64_t kLineBits = 512, kFetchLanes = 16;
+
 /// The type that holds `element` in a register: f16 and bf16 are their bits, everything else is itself.
 static Type registerType(Type element) {
   return element.isF16() || element.isBF16() ? IntegerType::get(element.getContext(), 16) : element;
@@ -160,8 +163,11 @@ void ElementEmitter::store(Value value, Type element, Value buffer, const IndexE
 }
 
 void ElementEmitter::fetchAhead(Value buffer, Value at, const IndexExpr &expr, bool writes) {
-  if (fetch && expr.scales[fetchDim] != 0)
-    memref::PrefetchOp::create(b, buffer, ValueRange{b.add(at, fetch * expr.scales[fetchDim])}, writes,
+  if (!fetch || expr.scales[fetchDim] == 0)
+    return;
+  unsigned bits = cast<MemRefType>(buffer.getType()).getElementTypeBitWidth();
+  for (int64_t lane = 0; lane < width; lane += std::max(kLineBits / bits, kFetchLanes))
+    memref::PrefetchOp::create(b, buffer, ValueRange{b.add(at, fetch * expr.scales[fetchDim] + lane)}, writes,
                                /*localityHint=*/3, /*isDataCache=*/true);
 }
 
@@ -198,8 +204,9 @@ Value ElementEmitter::createLookup(const LoopNode &node) {
     return {};
   int64_t size = cast<RankedTensorType>(program.buffers[node.buffer]).getNumElements();
   SmallVector<Value> table;
-  for (int64_t at = 0; at < size; at += width)
-    table.push_back(b.load(buffers[node.buffer], b.index(at), width));
+  const int64_t piece = std::min(width, kTablePiece);
+  for (int64_t at = 0; at < size; at += piece)
+    table.push_back(b.load(buffers[node.buffer], b.index(at), piece));
   return options.scaling->emitLookup(b, b.getLoc(), table, index);
 }
 

@@ -13,6 +13,9 @@ namespace ortc::emit {
 
 using namespace kernels; // the functions and forms that code is made for
 
+/// Numbers of a table that come as one vector, at most.
+inline constexpr int64_t kTablePiece = 16;
+
 /// Instructions that arithmetic of vectors has no word for.
 class ScalingInstruction {
 public:
@@ -20,8 +23,9 @@ public:
   /// x * 2^n for integral n of the type of x, rounded once; null for types that the instruction does not take.
   virtual mlir::Value emitScaling(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x,
                                   mlir::Value n) const = 0;
-  /// Elements `index` of a table of numbers of 32 bits, a power of two of them, which are vectors of the type of the
-  /// result; null where there are no instructions for it. Of `index` the bits count that number the table.
+  /// Elements `index` of a table of numbers of 32 bits, a power of two of them, which come as vectors of kTablePiece
+  /// (fewer where `index` has fewer lanes); null where there are no instructions for it. Of `index` the bits count that
+  /// number the table.
   virtual mlir::Value emitLookup(mlir::OpBuilder &builder, mlir::Location loc,
                                  llvm::ArrayRef<mlir::Value> table, mlir::Value index) const {
     return {};

@@ -17,7 +17,11 @@ enum class Instruction : unsigned {
   HalfConversion,   ///< f16 to f32 and back, rounded to nearest even
   MatrixUnit,       ///< products of tiles of bf16 (Architecture::emitBlockProduct)
   PairProduct,      ///< sums of products of pairs of bf16 in lanes of 32 bits (Architecture::emitPairProduct)
+  ByteLookup,       ///< elements of tables of 256 bytes for kLookupLanes places (Architecture::emitLookup)
 };
+
+/// Lanes of a lookup by bytes.
+inline constexpr int64_t kLookupLanes = 64;
 
 /// One level of an architecture. Plain data: copy freely.
 struct Isa {

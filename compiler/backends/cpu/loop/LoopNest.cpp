@@ -308,6 +308,8 @@ private:
       emitter.setWidth(0);
       hoistPass(emitter, pass, reducedMask);
       supplyKept(emitter, pass);
+      if (plan.fetchesRows && !plan.order.empty())
+        emitter.setFetch(plan.order.back(), pass == 0 ? 1 : 0);
       if (!laneSums.empty()) {
         sumInMemory(emitter, pass, list);
         continue;

@@ -22,6 +22,12 @@ static constexpr int64_t kLineElements = 16;
 /// Chooses the nodes worth keeping from one pass over a row to the next.
 static void chooseKept(const LoopProgram &program, LoopPlan &plan) {
   std::vector<unsigned> firstPass(program.nodes.size(), ~0u);
+  // What is made of a table's element within one pass is kept in its place: the sooner a later pass has what it needs,
+  // the less it does again.
+  std::vector<char> looksUp(program.nodes.size(), 0);
+  for (auto [n, node] : llvm::enumerate(program.nodes))
+    looksUp[n] = program.isLookup(node) ||
+                 llvm::any_of(node.operands, [&](unsigned operand) { return looksUp[operand]; });
   uint64_t reduced = program.reducedMask();
   for (unsigned pass = 0; pass < program.passes; ++pass) {
     std::vector<char> reached(program.nodes.size(), 0);
@@ -38,7 +44,7 @@ static void chooseKept(const LoopProgram &program, LoopPlan &plan) {
       bool scattered = node.kind == LoopNode::load && (node.at.scales[program.laneDim] & ~int64_t(1)) != 0;
       bool costly =
           ((node.kind == LoopNode::operation || node.kind == LoopNode::random) && node.cost >= kKeepCost) ||
-          node.kind == LoopNode::range || scattered || program.isLookup(node);
+          node.kind == LoopNode::range || scattered || looksUp[n];
       if (costly && (node.dims >> program.laneDim & 1) && (node.dims & reduced) && firstPass[n] < pass) {
         if (!llvm::is_contained(plan.kept, n)) {
           plan.kept.push_back(n);
@@ -158,6 +164,15 @@ static void addLaneSums(const LoopProgram &program, LoopPlan &plan) {
   }
 }
 
+/// Whether lanes are as many as a lookup by bytes takes: there are lookups, and sums, whose order is fixed, are not.
+static bool takesWideLookups(const LoopProgram &program, const Target &target) {
+  return target.has(Instruction::ByteLookup) && program.dims[program.laneDim].size % kLookupLanes == 0 &&
+         llvm::any_of(program.nodes, [&](const LoopNode &node) { return program.isLookup(node); }) &&
+         llvm::all_of(program.reductions, [](const LoopReduction &reduction) {
+           return reduction.kind == nn::ReduceKind::max || reduction.kind == nn::ReduceKind::min;
+         });
+}
+
 LoopPlan planLoops(const LoopProgram &program, const Target &target) {
   LoopPlan plan;
   const int64_t chunkCost = target.machine.parallel.loopCost;
@@ -172,6 +187,11 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
   if (program.lanesReduced()) {
     plan.width = kReductionLanes;
     plan.unroll = kReductionVectors;
+    if (takesWideLookups(program, target)) {
+      plan.width = kLookupLanes;
+      plan.unroll = 1;
+      plan.fetchesRows = true;
+    }
     plan.block = lane;
     plan.units = parallel;
     chooseKept(program, plan);

@@ -45,6 +45,9 @@ struct LoopPlan {
   llvm::SmallVector<int64_t> keptOffset; ///< bytes
   llvm::SmallVector<unsigned> keptPass;  ///< the pass that computes it
   int64_t workspaceBytes = 0;
+  /// The first pass over a row, of lanes that are reduced, fetches the next row: later ones compute too long for the
+  /// processor to look so far ahead.
+  bool fetchesRows = false;
 };
 
 LoopPlan planLoops(const LoopProgram &program, const Target &target);

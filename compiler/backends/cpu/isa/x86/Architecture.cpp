@@ -99,39 +99,8 @@ public:
     return result;
   }
 
-  /// VPERMPS of a register of 16, or VPERMT2PS, each of two of them, and selections between them by the higher bits.
   Value emitLookup(OpBuilder &builder, Location loc, ArrayRef<Value> table, Value index) const override {
-    auto words = cast<VectorType>(index.getType());
-    if (words.getRank() != 1 || words.getDimSize(0) != 16 || !words.getElementType().isInteger(32))
-      return Value();
-    auto result = cast<VectorType>(table.front().getType()), numbers = words.clone(builder.getF32Type());
-    auto as = [&](VectorType type, Value value) -> Value {
-      return value.getType() == type ? value : LLVM::BitcastOp::create(builder, loc, type, value).getResult();
-    };
-    if (table.size() == 1) // the table comes first
-      return as(result, LLVM::CallIntrinsicOp::create(builder, loc, numbers,
-                                                      builder.getStringAttr("llvm.x86.avx512.permvar.sf.512"),
-                                                      ValueRange{as(numbers, table.front()), index})
-                            .getResult(0));
-    SmallVector<Value> found;
-    for (size_t i = 0; i + 1 < table.size(); i += 2)
-      found.push_back(LLVM::CallIntrinsicOp::create(
-                          builder, loc, numbers, builder.getStringAttr("llvm.x86.avx512.vpermi2var.ps.512"),
-                          ValueRange{as(numbers, table[i]), index, as(numbers, table[i + 1])})
-                          .getResult(0));
-    for (int32_t bit = 32; found.size() > 1; bit *= 2) {
-      auto constant = [&](int32_t value) -> Value {
-        return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(words, value));
-      };
-      Value isHigh =
-          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
-                                arith::AndIOp::create(builder, loc, index, constant(bit)), constant(0));
-      SmallVector<Value> halves;
-      for (size_t i = 0; i + 1 < found.size(); i += 2)
-        halves.push_back(arith::SelectOp::create(builder, loc, isHigh, found[i + 1], found[i]));
-      found = std::move(halves);
-    }
-    return as(result, found.front());
+    return x86::emitLookup(builder, loc, table, index);
   }
 
   void emitUnitBegin(OpBuilder &builder, Location loc, Value configuration) const override {

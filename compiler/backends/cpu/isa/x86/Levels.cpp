@@ -82,6 +82,7 @@ static Target makeTarget(llvm::StringRef cpu, uint64_t features, llvm::StringRef
   isa.set(Instruction::Scaling, avx512);
   isa.set(Instruction::HalfConversion, hasFeature(ORTC_X86_F16C));
   isa.set(Instruction::MatrixUnit, avx512 && hasFeature(ORTC_X86_AMX_BF16));
+  isa.set(Instruction::ByteLookup, avx512 && hasFeature(ORTC_X86_AVX512VBMI));
   isa.set(Instruction::PairProduct, avx512 && hasFeature(ORTC_X86_AVX512BF16) && hasFastPairs(tune));
   target.machine = makeMachine(isa);
   return target;

@@ -33,4 +33,8 @@ void emitUnitBegin(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value con
 void emitUnitEnd(mlir::OpBuilder &builder, mlir::Location loc);
 void emitBlockProduct(mlir::OpBuilder &builder, mlir::Location loc, const BlockProduct &product);
 
+/// Architecture::emitLookup (Lookup.cpp). 64 lanes need Instruction::ByteLookup.
+mlir::Value emitLookup(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<mlir::Value> table,
+                       mlir::Value index);
+
 } // namespace ortc::cpu::x86

@@ -93,7 +93,8 @@ TEST(IsaTest, OnlyWhatThisMachineHasRunsHere) {
 TEST(IsaTest, InstructionsAreIndependent) {
   Isa isa;
   for (Instruction own : {Instruction::FusedMultiplyAdd, Instruction::Rounding, Instruction::Scaling,
-                          Instruction::HalfConversion, Instruction::MatrixUnit, Instruction::PairProduct}) {
+                          Instruction::HalfConversion, Instruction::MatrixUnit, Instruction::PairProduct,
+                          Instruction::ByteLookup}) {
     EXPECT_FALSE(isa.has(own));
     isa.set(own);
     EXPECT_TRUE(isa.has(own));

@@ -37,6 +37,7 @@ TEST(X86Test, LevelsAreWhatTheyWereMeasuredAs) {
     EXPECT_EQ(isa.has(Instruction::HalfConversion), level.fma); // F16C came with AVX2
     EXPECT_FALSE(isa.has(Instruction::MatrixUnit));             // of no level
     EXPECT_FALSE(isa.has(Instruction::PairProduct));
+    EXPECT_FALSE(isa.has(Instruction::ByteLookup));
     EXPECT_EQ(level.target.machine.tiles.accumulators, level.accumulators);
     EXPECT_EQ(level.target.machine.tiles.convVectors, level.convVectors);
     EXPECT_EQ(level.target.machine.l2Bytes, level.l2Bytes);

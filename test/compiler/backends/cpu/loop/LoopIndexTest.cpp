@@ -40,6 +40,39 @@ TEST(LoopIndexTest, Gathers) {
     ASSERT_EQ(y[i], table[i / 7 * 33 + elements[i]]);
 }
 
+/// Elements of small tables, 16 or 64 at a time, which a second pass over the row reads again.
+TEST(LoopIndexTest, LooksUp) {
+  constexpr int64_t kRows = 3;
+  for (int64_t size : {16, 32, 128, 256})
+    for (int64_t columns : {128, 80}) {
+      SCOPED_TRACE(std::to_string(size) + " numbers, rows of " + std::to_string(columns));
+      std::string table = tensorOf({size}, "f32"), indices = tensorOf({kRows, columns}, "i32"),
+                  numbers = tensorOf({kRows, columns}, "f32"), most = tensorOf({kRows}, "f32");
+      auto values = randomFloats(size, 20);
+      std::vector<int32_t> places;
+      for (int64_t index : randomIndices(kRows * columns, 21, size))
+        places.push_back(static_cast<int32_t>(index));
+      std::string text = "func.func @k(%t: " + table + ", %i: " + indices + ") -> (" + numbers + ", " + most +
+                         ") {\n%v = nn.gather %t, %i axis = 0 : " + table + ", " + indices + " -> " +
+                         numbers + "\n%m = nn.reduce max %v axes = [1] : " + numbers + " -> " + most +
+                         "\n%b = nn.broadcast %m dims = [0] : " + most + " -> " + numbers +
+                         "\n%d = arith.subf %v, %b : " + numbers + "\nreturn %d, %m : " + numbers + ", " +
+                         most + "\n}";
+      auto y = runEverywhere(text, {bufferOf(values), bufferOf(places)});
+      if (auto native = findTarget("native")) // no level has lookups by bytes
+        EXPECT_EQ(CompiledLoop(text, *native).run({bufferOf(values), bufferOf(places)}), y);
+      auto differences = valuesOf<float>(y[0]), largest = valuesOf<float>(y[1]);
+      for (int64_t row = 0; row < kRows; ++row) {
+        float want = values[places[row * columns]];
+        for (int64_t i = row * columns; i < (row + 1) * columns; ++i)
+          want = std::max(want, values[places[i]]);
+        ASSERT_EQ(largest[row], want);
+        for (int64_t i = row * columns; i < (row + 1) * columns; ++i)
+          ASSERT_EQ(differences[i], values[places[i]] - want);
+      }
+    }
+}
+
 TEST(LoopIndexTest, ScattersAndScans) {
   for (int64_t inner : {1, 5, 16, 70}) {
     std::string columns = std::to_string(inner);
