@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ortc._errors import ArgumentError
 from ortc._losses import Loss
+from ortc._names import join_words, suggest
 
 Batch = Mapping[str, Any]
 Metric = Callable[[Batch, Batch], tuple[float, float]]
@@ -348,7 +349,8 @@ def _choose(text: str, name: str, keys: dict[str, str], comparison: _Comparison)
 def _parse(text: str, losses: list[Loss], outputs: Sequence[Value], inputs: Sequence[Value]) -> MakeMeasure:
     name, _, rest = text.partition(":")
     if name not in _TAKES:
-        raise ArgumentError(f"there is no metric '{name}'; there are {', '.join(_TAKES)}, or give a pair of a name and a function")
+        known = f"there are {join_words(list(_TAKES))}, or give a pair of a name and a function"
+        raise ArgumentError(f"there is no metric '{name}'; {known}{suggest(name, list(_TAKES))}")
     keys = dict(item.partition("=")[::2] for item in rest.split(",")) if rest else {}
     own = {"topk": {"k"}, "f1": {"average"}}.get(name, set())
     named = {"output", "label", "axis", "ignore"}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ortc._errors import ArgumentError
+from ortc._names import describe_names, join_words
 
 _KINDS: dict[str, tuple[str, ...]] = {
     "constant": ("warmup",),
@@ -235,14 +236,10 @@ class Schedule:
         return f"{self.kind}:{','.join(items)}"
 
 
-def _join(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:-1]) + " and " * (len(names) > 1) + names[-1]
-
-
 def _read(kind: str, key: str, text: str) -> Any:
     if key == "anneal":
         if text not in _ANNEALS[kind]:
-            raise ValueError(f"anneal is '{text}' but must be one of {_join(_ANNEALS[kind])}")
+            raise ValueError(f"anneal is '{text}' but must be one of {join_words(_ANNEALS[kind])}")
         return text
     if key == "milestones":
         steps = tuple(int(each) for each in text.split("/"))
@@ -262,16 +259,16 @@ def parse_schedule(text: str) -> Schedule:
     values: dict[str, Any] = {}
     try:
         if kind not in _KINDS:
-            raise ValueError(f"there are {_join(tuple(_KINDS))}")
+            raise ValueError(describe_names(kind, tuple(_KINDS)))
         for item in rest.split(",") if rest else ():
             key, _, value = item.partition("=")
             # Of a constant rate, which checkpoints have had all of them with.
             is_old = kind == "constant" and item in ("min=0", "min=0.0")
             if (key not in _KINDS[kind] and not is_old) or key in values:
-                raise ValueError(f"it has no option '{key}', or has it twice; it takes {_join(_KINDS[kind])}")
+                raise ValueError(f"it has no option '{key}', or has it twice; it takes {join_words(_KINDS[kind])}")
             values[key] = _read(kind, key, value)
         if kind in _NEEDED and _NEEDED[kind] not in values:
-            raise ValueError(f"it needs {_NEEDED[kind]}; it takes {_join(_KINDS[kind])}")
+            raise ValueError(f"it needs {_NEEDED[kind]}; it takes {join_words(_KINDS[kind])}")
         warmup, total = values.get("warmup", 0), values.get("total", 0)
         if total and total <= warmup:
             raise ValueError(f"total {total} must be more than the {warmup} steps of warmup, after which the rate falls")

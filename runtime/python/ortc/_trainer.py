@@ -7,21 +7,43 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from ortc._artifact import Artifact
 from ortc._averages import averaged
 from ortc._data import Arrays, Batch, Data, Input, open_data, order_of
-from ortc._errors import ArgumentError, FormatError, NotFoundError
+from ortc._errors import ArgumentError, FormatError, NotFiniteError, NotFoundError
 from ortc._evaluation import Evaluation
+from ortc._following import Follower, Goal, Plateau
+from ortc._kept import is_kept_name, keep_checkpoint
 from ortc._losses import read_losses
 from ortc._metrics import Metric, find_metrics
+from ortc._names import describe_names
 from ortc._schedule import Schedule, parse_schedule
 from ortc._session import Loaded, Session
 from ortc.callbacks import Callback, Event
 
 Rate = float | Callable[[int], float]
+File = str | os.PathLike[str]
+
+
+def _check_count(name: str, value: int | None) -> int:
+    if value is not None and value < 1:
+        raise ArgumentError(f"{name} is {value}, but must be at least 1")
+    return value or 0
+
+
+def _check_output(file: File | None) -> Path | None:
+    """Of a checkpoint, before the work."""
+    if file is None:
+        return None
+    folder = Path(file).resolve().parent
+    if not os.access(folder, os.W_OK):
+        raise ArgumentError(f"{os.fspath(file)}: the folder {folder} is not there or cannot be written")
+    return Path(file)
 
 
 class Trainer:
@@ -32,7 +54,7 @@ class Trainer:
 
     def __init__(
         self,
-        artifact: Artifact | Session | str | os.PathLike[str],
+        artifact: Artifact | Session | File,
         train: Data,
         eval: Data | None = None,
         *,
@@ -45,10 +67,18 @@ class Trainer:
         threads: int = 0,
         device: str = "cpu",
         eval_weights: str | None = None,
+        eval_every: int | None = None,
+        best: str | None = None,
+        patience: int | None = None,
+        save_best: File | None = None,
+        save: File | None = None,
+        save_every: int | None = None,
+        keep: int | None = None,
     ) -> None:
         """`seed`: of the shuffling; None is 0, or the checkpoint's. `lr`: a rate, or a function of the number of steps done
         before; None is the artifact's, or the checkpoint's. `lr_schedule`: as --lr-schedule of `ortc run`. `eval_weights`: "ema" or
-        "swa", evaluations take these averages in place of the parameters."""
+        "swa", evaluations take these averages in place of the parameters. `eval_every`, `best` ("METRIC:max"), `patience`,
+        `save_best`, `save`, `save_every` and `keep` are those flags of `ortc run`, and a fit is a run."""
         if callable(lr) and lr_schedule is not None:
             raise ArgumentError("lr is a function and lr_schedule is given, too; give one of them")
         if isinstance(artifact, Session):
@@ -61,6 +91,7 @@ class Trainer:
         self._train = open_data(train, self._list_inputs("train"), is_training=True)
         self._eval = open_data(eval, self._list_inputs("eval"), is_training=False) if eval is not None else None
         inputs, outputs = self.session.program.steps()[self.session.binding].get("eval", ((), ()))
+        self._comparable = outputs, inputs
         self.metrics = find_metrics(tuple(metrics), self._losses, outputs, inputs)
         self.callbacks = list(callbacks)
         self.eval_weights = eval_weights
@@ -68,8 +99,16 @@ class Trainer:
         self.seed = seed or 0
         self._has_seed = seed is not None
         self.lr = lr
-        self._schedule = parse_schedule(lr_schedule) if lr_schedule is not None else Schedule()
-        self._has_schedule = lr_schedule is not None
+        plateau = Plateau.parse(lr_schedule) if lr_schedule is not None and lr_schedule.split(":")[0] == "plateau" else None
+        self._has_schedule = lr_schedule is not None and plateau is None
+        self._schedule = parse_schedule(lr_schedule) if lr_schedule is not None and plateau is None else Schedule()
+        self.eval_every = _check_count("eval_every", eval_every)
+        self._save, self._save_best = _check_output(save), _check_output(save_best)
+        self._save_every, self._keep = _check_count("save_every", save_every), _check_count("keep", keep)
+        self._follower = Follower(
+            Goal.parse(best) if best is not None else None, _check_count("patience", patience), plateau, save_best is not None
+        )
+        self._check_flags(best is not None, plateau is not None)
         self.step = 0
         """Steps done, over all fits and the checkpoint's."""
         self.epoch = 0
@@ -78,7 +117,7 @@ class Trainer:
         """What callbacks were told, in order."""
         described = manifest.get("optimizer", {}).get("schedule", {})
         self._own_schedule = parse_schedule(described["lr"]) if "lr" in described else None  # of the artifact
-        if self._own_schedule and (lr_schedule is not None or callable(lr)):
+        if self._own_schedule and (self._has_schedule or callable(lr)):
             raise ArgumentError(
                 f"the artifact computes its rate by itself, by schedule='lr={self._own_schedule}'; leave lr_schedule and a "
                 "function for lr out, or compile it without a schedule"
@@ -89,6 +128,54 @@ class Trainer:
         self._rate = self._base  # that was set last
         self._end = 0  # the step after the last of this fit
         self._is_stopped = False
+        self._taken: Rate | None = None
+        """What `lr` was when a plateau took it over."""
+        self._first = 0  # step of this fit
+        self._has_ended_epoch = False  # with the last step
+        self._evaluated = self._saved = -1  # steps of the last evaluation and checkpoint
+        self._loaded: Path | None = None
+        self._find_goal()
+
+    def _check_flags(self, has_best: bool, has_plateau: bool) -> None:
+        """Refuses what lacks another argument."""
+        needing = {
+            "eval_every": self.eval_every > 0,
+            "best": has_best,
+            "patience": self._follower.patience > 0,
+            "save_best": self._save_best is not None,
+            "lr_schedule 'plateau'": has_plateau,
+        }
+        for name, is_given in needing.items():
+            if is_given and self._eval is None:
+                raise ArgumentError(f"{name} needs evaluations; give eval, the data for them")
+        if self._keep and not self._save_every:
+            raise ArgumentError("keep is for the checkpoints of save_every, which is not given")
+        if self._save_every and self._save is None:
+            raise ArgumentError("save_every needs save, the file of checkpoints")
+        if self._save is None or self._save_best is None:
+            return
+        if self._save.resolve() == self._save_best.resolve():
+            raise ArgumentError(f"save and save_best are both {self._save}")
+        if self._keep and is_kept_name(self._save, self._save_best):
+            raise ArgumentError(
+                f"save_best {self._save_best}: keep gives such names to checkpoints, and removes them; rename the file, or give "
+                "save another name"
+            )
+
+    def _find_goal(self) -> None:
+        """Has evaluations compute what is followed. Raises ArgumentError where they cannot."""
+        goal = self._follower.goal
+        if self._eval is None or not self._follower.is_active or goal.metric in self.metrics:
+            return
+        several = [loss for loss in self._losses if loss.name]
+        figures = ["loss", *(loss.key("loss") for loss in several)]
+        figures += [loss.key("accuracy") for loss in several if loss.axis is not None]
+        if goal.is_of_loss and goal.metric not in figures:
+            raise ArgumentError(
+                f"best {goal}: there is no {goal.metric} in the artifact; any metric goes, too; {describe_names(goal.metric, figures)}"
+            )
+        if goal.metric not in figures or goal.metric.startswith("accuracy."):
+            self.metrics |= find_metrics((goal.metric,), self._losses, *self._comparable)
 
     def _list_inputs(self, step: str) -> list[Input]:
         session = self.session
@@ -126,21 +213,43 @@ class Trainer:
         self._begin_rates(last_step)
         first = len(self.history)
         self._is_stopped = False
+        self._first = self.step
         self._tell("on_begin")
         try:
-            while not self._is_stopped and self.step != last_step and self.epoch != last_epoch:
-                self._train_epoch(last_step)
+            self._fit(last_step, last_epoch)
+        except NotFiniteError:
+            raise
+        except Exception:  # what was trained before it
+            if self._save is not None and self.step > self._first and self._saved != self.step:
+                self._save_now()
+            raise
         finally:
             self._tell("on_end")
         return self.history[first:]
+
+    def _fit(self, last_step: int | None, last_epoch: int | None) -> None:
+        follower, is_done = self._follower, self.step == last_step
+        # A run that was interrupted in an evaluation has left it to this one.
+        if follower.is_active and self.step and not is_done and self._is_due() and follower.evaluated_step != self.step:
+            self._evaluate_now(is_due=True)
+        while not self._has_ended and self.step != last_step and self.epoch != last_epoch:
+            self._train_epoch(last_step)
+        if (not self._is_stopped or self.step == last_step) and self._evaluated != self.step:
+            self._evaluate_now(is_due=False)
+        if self._save is not None and self._saved != self.step:
+            self._save_now()
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._is_stopped or self._follower.is_exhausted
 
     def _begin_rates(self, last_step: int | None) -> None:
         schedule = self._schedule
         if self._has_rate:
             self._rate = self.session.get_scalar("lr")
-        if self.lr is not None and not callable(self.lr):
-            self._base = self.lr
-        elif schedule.is_plain:
+        if self.lr is not None and not callable(self.lr) and not (self._follower.plateau and self.lr == self._taken):
+            self._base = self._taken = self.lr
+        elif schedule.is_plain and not self._follower.plateau:
             self._base = self._rate
         if schedule.is_falling and last_step is None and not schedule.total:
             raise ArgumentError(f"lr_schedule '{schedule}' needs a total: how many batches there will be is not known")
@@ -155,7 +264,7 @@ class Trainer:
         """Before a step. Without lr and a schedule, the rate is whoever's has set it."""
         if callable(self.lr):
             rate = self.lr(self.step)
-        elif self.lr is None and self._schedule.is_plain:
+        elif self.lr is None and self._schedule.is_plain and not self._follower.plateau:
             return
         else:
             rate = self._schedule.rate(self._base, self.step, self._end)
@@ -195,16 +304,21 @@ class Trainer:
         losses: list[float] = []
         for batch in self._cut_epoch():
             losses.append(self._train_batch(batch))
-            if self._is_stopped or self.step == last_step:
+            if self._is_due():
+                self._evaluate_now(is_due=True)
+            if self._save_every and (self.step - self._first) % self._save_every == 0:
+                self._save_now()
+            if self._has_ended or self.step == last_step:
                 break
         if not losses and not isinstance(self._train, Arrays):
             raise ArgumentError("the data have no batch in an epoch; an iterator gives its batches only once")
         is_whole = not isinstance(self._train, Arrays) or self._slice == self._train.slices
-        if is_whole or self.step == last_step:
-            self._evaluate_now()
+        if not isinstance(self._train, Arrays) and self._eval is not None and not self.eval_every:
+            self._evaluate_now(is_due=True)
         if not is_whole:
             return
         epoch, self.epoch, self._slice = self.epoch, self.epoch + 1, 0
+        self._has_ended_epoch = True
         event: Event = {
             "event": "epoch",
             "step": self.step,
@@ -223,6 +337,7 @@ class Trainer:
         milliseconds = (time.perf_counter() - started) * 1e3
         self.step += 1
         self._slice += 1
+        self._has_ended_epoch = isinstance(self._train, Arrays) and self._slice == self._train.slices
         event: Event = {"step": self.step, "epoch": self.epoch, "loss": loss}
         if self._has_rate:
             event["lr"] = self._rate_of(updates_before)
@@ -240,14 +355,48 @@ class Trainer:
 
     # ---- Evaluation.
 
-    def _evaluate_now(self) -> None:
+    def _is_due(self) -> bool:
+        """By the step of the training, not of the fit: fits may end anywhere."""
+        if self._eval is None:
+            return False
+        return self.step % self.eval_every == 0 if self.eval_every else self._has_ended_epoch
+
+    def _evaluate_now(self, is_due: bool) -> None:
+        """One that is not due, at the end of a fit, is told and counts for nothing else: an uninterrupted one has none there."""
         if self._eval is None:
             return
         found = self._evaluate(self._eval)
+        self._evaluated = self.step
         losses = {loss.key("loss") for loss in self._losses} | {"loss"}
         numbers = {f"eval_{name}" if name in losses else name: value for name, value in found.items()}
-        event: Event = {"event": "eval", "step": self.step, "epoch": self.epoch, **numbers}
-        self._tell("on_eval", event)
+        epoch = self.epoch - 1 if self._slice == 0 and self.epoch > 0 else self.epoch
+        self._tell("on_eval", {"event": "eval", "step": self.step, "epoch": epoch, **numbers})
+        if is_due and self._follower.is_active:
+            self._follow(found[self._follower.goal.metric])
+
+    def _follow(self, value: float) -> None:
+        follower, metric = self._follower, self._follower.goal.metric
+        is_best, rate = follower.add(value, self.step, self._base)
+        if rate != self._base:
+            self._base = rate
+            self._tell("on_event", {"event": "plateau", "step": self.step, "lr": rate})
+        if is_best:
+            event: Event = {"event": "best", "step": self.step, "metric": metric, "value": value}
+            if self._save_best is not None:
+                self.save(self._save_best)
+                event["file"] = os.fspath(self._save_best)
+            self._tell("on_event", event)
+        if follower.is_exhausted:
+            self._tell("on_event", {"event": "early_stop", "step": self.step, "best_step": follower.best_step})
+
+    @property
+    def best_step(self) -> int | None:
+        """Of the best evaluation that was due; None where none was finite, or nothing is followed."""
+        return self._follower.best_step if self._follower.best_step >= 0 else None
+
+    @property
+    def best_value(self) -> float | None:
+        return self._follower.best if self._follower.best_step >= 0 else None
 
     def evaluate(self, data: Data | None = None) -> dict[str, float]:
         """The mean loss, each of several losses as `loss.NAME`, and the metrics, on the data of `eval` or others, as
@@ -272,29 +421,56 @@ class Trainer:
 
     # ---- Checkpoints.
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def _save_now(self) -> None:
+        """To the file of `save`."""
+        assert self._save is not None
+        self.save(self._save)
+        self._saved = self.step
+        if self._keep:
+            keep_checkpoint(self._save, self.step, self._keep, self._loaded)
+        self._tell("on_event", {"event": "save", "step": self.step, "file": os.fspath(self._save)})
+
+    def save(self, path: File) -> None:
         """A checkpoint with the place in the data, which load and `ortc run --load` go on from."""
         metadata = {}
         if isinstance(self._train, Arrays):
             data = self._train
+            is_behind = self._has_ended_epoch and self._slice == 0  # of `ortc run` the next one begins with its first step
             position = {
                 "seed": self.seed,
                 "shuffle": int(self.shuffle),
                 "step": self.step,
-                "epoch": self.epoch,
-                "slice": self._slice,
+                "epoch": self.epoch - is_behind,
+                "slice": data.slices if is_behind else self._slice,
                 "items": data.items if data.is_batch else data.slices,
-                "lr": repr(self._base if not self._schedule.is_plain else self.session.get_scalar("lr") if self._has_rate else 0.0),
+                "lr": repr(self._find_base()),
                 "schedule": str(self._schedule),
             }
-            metadata = {f"run.{key}": str(value) for key, value in position.items()}
+            metadata = {f"run.{key}": str(value) for key, value in position.items()} | self._follower.describe()
         self.session.save(path, metadata)
 
-    def load(self, path: str | os.PathLike[str]) -> Loaded:
+    def _find_base(self) -> float:
+        if self._follower.plateau or not self._schedule.is_plain:
+            return self._base
+        return self.session.get_scalar("lr") if self._has_rate else 0.0
+
+    def load(self, path: File) -> Loaded:
         """Goes on from a checkpoint of save or of `ortc run`: with the same data, bit for bit as without the stop."""
         loaded = self.session.load(path)
         place = {key.removeprefix("run."): value for key, value in loaded.metadata.items() if key.startswith("run.")}
-        if not place or loaded.fresh_state:
+        self._loaded, self._taken, self._evaluated, self._has_ended_epoch = Path(path), None, -1, False
+        has_place = bool(place) and not loaded.fresh_state
+        replaces_rate = self.lr is not None or self._has_schedule
+        note = self._follower.resume(loaded.metadata if has_place else {}, os.fspath(path), replaces_rate)
+        if note:
+            warnings.warn(f"{os.fspath(path)}: {note}", stacklevel=2)
+        if self._follower.plateau and self._eval is None:
+            raise ArgumentError(
+                f"{os.fspath(path)}: its learning rate follows evaluations, and there are none; give eval, or lr for a constant rate"
+            )
+        self._find_goal()
+        if not has_place:
+            self._base = self.session.get_scalar("lr") if self._has_rate else 0.0
             return loaded
         try:
             self.step, self.epoch, self._slice = (int(place[key]) for key in ("step", "epoch", "slice"))
@@ -303,12 +479,14 @@ class Trainer:
             if self.lr is None:
                 self._base = float(place["lr"])
                 self._schedule = self._schedule if self._has_schedule else parse_schedule(place["schedule"])
+            self._schedule = Schedule() if self._follower.plateau else self._schedule
             items = int(place["items"])
         except (KeyError, ValueError) as error:
             raise FormatError(f"{os.fspath(path)}: its metadata are no position of ortc run: {error}") from error
         if isinstance(self._train, Arrays):
             data = self._train
             is_other = items != (data.items if data.is_batch else data.slices) or self._slice > data.slices
+            self._has_ended_epoch = not is_other and self._slice == data.slices
             if is_other or self._slice == data.slices:  # the next epoch begins
                 self.epoch, self._slice = self.epoch + (self._slice > 0), 0
         return loaded

@@ -32,6 +32,10 @@ class Callback:
     def on_eval(self, trainer: Trainer, event: Event) -> None:
         """After an evaluation: event ("eval"), step, epoch, eval_loss, and the metrics."""
 
+    def on_event(self, trainer: Trainer, event: Event) -> None:
+        """After what an evaluation or `save` leads to: event ("best", "plateau", "early_stop", "save"), step, and what `ortc run`
+        writes of it."""
+
     def on_epoch(self, trainer: Trainer, event: Event) -> None:
         """At the end of an epoch: event ("epoch"), step, epoch, loss (the mean of its steps), seconds."""
 
@@ -61,6 +65,9 @@ class JSONL(Callback):
         self._write(event)
 
     def on_eval(self, trainer: Trainer, event: Event) -> None:
+        self._write(event)
+
+    def on_event(self, trainer: Trainer, event: Event) -> None:
         self._write(event)
 
     def on_end(self, trainer: Trainer) -> None:

@@ -1,0 +1,265 @@
+"""Trainer with what follows evaluations (eval_every, best, patience, save_best, a plateau) and checkpoints of steps: the events,
+rates, files and bits of `ortc run`.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+import json
+import math
+import pathlib
+import random
+import tempfile
+import unittest
+
+import numpy as np
+import ortc
+from ortc import callbacks
+from ortc._following import Goal, Plateau
+from ortc._names import format_exact, suggest
+from losses_test import compile_two, make_data
+from support import TEST, TRAIN, WORK, compile_digits, read_checkpoint, run_tool
+
+FLAGS = {
+    "eval_every": "--eval-every",
+    "best": "--best",
+    "patience": "--patience",
+    "lr": "--lr",
+    "lr_schedule": "--lr-schedule",
+    "save_every": "--save-every",
+    "keep": "--keep",
+    "seed": "--seed",
+}
+
+
+def read_events(path):
+    """Without what depends on the clock and the place of files; losses are of float32."""
+    events = [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()]
+    return [
+        {
+            key: pathlib.Path(value).name if key == "file" else np.float32(value) if isinstance(value, float) else value
+            for key, value in event.items()
+            if key != "ms"
+        }
+        for event in events
+        if event.get("event") != "epoch"
+    ]
+
+
+class Runs:
+    """The same runs of the tool and of Trainers, each in a folder of its own."""
+
+    def __init__(self, artifact, train=TRAIN, evaluation=TEST):
+        self.artifact, self.train, self.evaluation, self.folders = artifact, train, evaluation, {}
+        for name in ("tool", "python"):
+            self.folders[name] = pathlib.Path(tempfile.mkdtemp(dir=WORK))
+
+    def files(self, name):
+        folder = self.folders[name]
+        return {"save": folder / "last.safetensors", "save_best": folder / "best.safetensors"}
+
+    def tool(self, steps, load=None, name="tool", **options):
+        flags = [each for key, value in options.items() for each in (FLAGS[key], value)]
+        files = self.files(name)
+        run_tool("run", self.artifact, "--data", self.train, "--eval-data", self.evaluation, "--steps", steps, "--quiet", "--metrics",
+                 self.folders[name] / "metrics.jsonl", "--save", files["save"], "--save-best", files["save_best"],
+                 *(["--load", load] if load else []), *flags)
+
+    def python(self, steps, load=None, name="python", **options):
+        jsonl = callbacks.JSONL(self.folders[name] / "metrics.jsonl")
+        trainer = ortc.Trainer(self.artifact, self.train, self.evaluation, metrics=["accuracy"], callbacks=[jsonl],
+                               **self.files(name), **options)
+        if load:
+            trainer.load(load)
+        trainer.fit(steps=steps)
+        return trainer
+
+    def events(self, name):
+        return read_events(self.folders[name] / "metrics.jsonl")
+
+    def checkpoints(self, name):
+        return {path.name: read_checkpoint(path) for path in self.folders[name].iterdir() if path.suffix == ".safetensors"}
+
+
+class SameRunsTest(unittest.TestCase):
+    def same(self, runs):
+        wanted, got = runs.events("tool"), runs.events("python")
+        self.assertEqual([event for event in got if "event" in event], [event for event in wanted if "event" in event])
+        self.assertEqual(got, wanted)
+        theirs, ours = runs.checkpoints("tool"), runs.checkpoints("python")
+        self.assertEqual(ours.keys(), theirs.keys())
+        for name, (metadata, header, data) in theirs.items():
+            self.assertEqual(ours[name][1:], (header, data), name)
+            for key, value in metadata.items():
+                if key == "run.lr":  # the base as a double, and as the float32 that a session has
+                    self.assertEqual(np.float32(ours[name][0][key]), np.float32(value))
+                elif key != "run.schedule":
+                    self.assertEqual((name, key, ours[name][0].get(key)), (name, key, value))
+        return wanted
+
+    def test_the_best_step_and_an_early_end(self):
+        for options in ({"best": "accuracy:max", "patience": 3, "eval_every": 5},
+                        {"best": "loss:min", "patience": 2, "eval_every": 7, "seed": 3},
+                        {"best": "topk:k=2:max", "patience": 1}, {"patience": 2}):
+            with self.subTest(**options):
+                runs = Runs(compile_digits())
+                runs.tool(600, lr=0.01, **options)
+                trainer = runs.python(600, lr=0.01, **options)
+                events = self.same(runs)
+                ends = [event for event in events if event.get("event") == "early_stop"]
+                self.assertEqual(len(ends), 1, "the options must end the training early for a test of that")
+                self.assertEqual((trainer.step, trainer.best_step), (ends[0]["step"], ends[0]["best_step"]))
+                self.assertLess(trainer.step, 600)
+                done = trainer.step
+                trainer.fit(steps=100)
+                self.assertEqual(trainer.step, done)
+
+    def test_a_plateau(self):
+        for spec in ("plateau:factor=0.5,patience=1", "plateau:factor=0.3,patience=0,threshold=0.02,threshold_mode=abs,cooldown=2,min=1e-4"):
+            for rate in ({"lr": 0.01}, {}):
+                with self.subTest(spec=spec, **rate):
+                    runs = Runs(compile_digits())
+                    for run in (runs.tool, runs.python):
+                        run(200, best="accuracy:max", eval_every=6, lr_schedule=spec, **rate)
+                    falls = [event for event in self.same(runs) if event.get("event") == "plateau"]
+                    self.assertGreater(len(falls), 2)
+
+    def test_checkpoints_of_steps(self):
+        runs = Runs(compile_digits("--accumulate", "4"))
+        for run in (runs.tool, runs.python):
+            run(50, save_every=6, keep=3)
+        self.same(runs)
+        kept = {f"last.step-{step}.safetensors" for step in (42, 48, 50)}
+        self.assertEqual(set(runs.checkpoints("python")), {"last.safetensors", "best.safetensors"} | kept)
+
+    def test_each_goes_on_from_the_other(self):
+        """In whole epochs, within one, and between evaluations; flags stand in the checkpoint."""
+        first = {"best": "accuracy:max", "eval_every": 8, "lr_schedule": "plateau:factor=0.5,patience=0", "lr": 0.02}
+        for cuts in ((22, 26, 52), (24, 40, 36), (5, 45, 50)):
+            with self.subTest(cuts=cuts):
+                whole = Runs(compile_digits())
+                whole.tool(sum(cuts), **first)
+                runs = Runs(compile_digits())
+                last = runs.files("python")["save"]
+                runs.python(cuts[0], **first)
+                runs.tool(cuts[1], load=last, name="python", eval_every=8)
+                runs.python(cuts[2], load=last, eval_every=8)
+                wanted, got = whole.checkpoints("tool"), runs.checkpoints("python")
+                for name in ("last.safetensors", "best.safetensors"):
+                    self.assertEqual(got[name][2], wanted[name][2], name)
+                    for key in ("run.best", "run.best.state", "run.plateau", "run.plateau.state", "run.step", "run.epoch", "run.slice"):
+                        self.assertEqual((key, got[name][0][key]), (key, wanted[name][0][key]))
+
+    def test_fits_are_runs(self):
+        """A Trainer that goes on by itself, from another Trainer's end, and all at once."""
+        options = {"best": "accuracy:max", "eval_every": 8, "lr_schedule": "plateau:factor=0.5,patience=0", "lr": 0.02}
+        results = []
+        for parts in ((64,), (20, 30, 14)):
+            trainer = ortc.Trainer(compile_digits(), TRAIN, TEST, **options)
+            for part in parts:
+                trainer.fit(steps=part)
+            results.append((trainer.best_step, trainer.best_value, trainer.session.to_bytes()))
+        self.assertEqual(*results)
+
+    def test_an_evaluation_that_is_not_due_counts_for_nothing(self):
+        trainer = ortc.Trainer(compile_digits(), TRAIN, TEST, best="loss:min", eval_every=10)
+        trainer.fit(steps=13)
+        self.assertEqual([event["step"] for event in trainer.history if event.get("event") == "eval"], [10, 13])
+        self.assertEqual(trainer.best_step, 10)
+
+    def test_several_losses(self):
+        np.savez(WORK / "following-train.npz", **make_data(TRAIN, 700))
+        np.savez(WORK / "following-eval.npz", **make_data(TEST, 150))
+        two = compile_two()
+        for best in ("accuracy.digit:max", "loss.hidden:min", "loss:min"):
+            with self.subTest(best=best):
+                runs = Runs(two.path.parent, WORK / "following-train.npz", WORK / "following-eval.npz")
+                for run in (runs.tool, runs.python):
+                    run(60, best=best, eval_every=9, patience=4)
+                self.same(runs)
+
+    def test_a_failure_saves_what_came_before(self):
+        arrays = dict(np.load(TRAIN))
+        arrays["label"][64 * 5 + 3] = 12
+        path = WORK / "before.safetensors"
+        trainer = ortc.Trainer(compile_digits(), arrays, shuffle=False, save=path)
+        with self.assertRaises(ortc.RangeError):
+            trainer.fit()
+        self.assertEqual(read_checkpoint(path)[0]["run.step"], "5")
+
+    def test_iterables(self):
+        arrays = np.load(TRAIN)
+        batches = [(arrays["pixels"][i : i + 64].astype(np.float32), arrays["label"][i : i + 64].astype(np.int64)) for i in range(0, 640, 64)]
+        trainer = ortc.Trainer(compile_digits(), batches, batches[:2], patience=1, best="loss:max")
+        trainer.fit(epochs=5)
+        self.assertEqual((trainer.step, trainer.best_step), (20, 10))
+        trainer = ortc.Trainer(compile_digits(), batches, batches[:2], eval_every=4, best="loss:min")
+        trainer.fit(epochs=2)
+        self.assertEqual([event["step"] for event in trainer.history if event.get("event") == "eval"], [4, 8, 12, 16, 20])
+
+
+class RefusalsTest(unittest.TestCase):
+    def test_what_cannot_be(self):
+        folder = compile_digits()
+        for text, given in {
+            "patience needs evaluations; give eval": {"patience": 3},
+            "eval_every needs evaluations": {"eval_every": 3},
+            "best needs evaluations": {"best": "loss:min"},
+            "save_best needs evaluations": {"save_best": WORK / "b.safetensors"},
+            "lr_schedule 'plateau' needs evaluations": {"lr_schedule": "plateau"},
+            "patience is 0, but must be at least 1": {"patience": 0, "eval": TEST},
+            "best 'accuracy' must be METRIC:max or METRIC:min": {"best": "accuracy", "eval": TEST},
+            "there is no metric 'acuracy'; there are .* did you mean 'accuracy'": {"best": "acuracy:max", "eval": TEST},
+            "best loss.digit:min: there is no loss.digit in the artifact; any metric goes, too; there are loss": {
+                "best": "loss.digit:min", "eval": TEST},
+            "keep is for the checkpoints of save_every": {"keep": 2, "save": WORK / "a.safetensors"},
+            "save_every needs save": {"save_every": 2},
+            "the folder .* is not there or cannot be written": {"save": "/nowhere/a.safetensors"},
+            "save and save_best are both": {"save": WORK / "a.safetensors", "save_best": WORK / "a.safetensors", "eval": TEST},
+            "save_best .*a.step-3.safetensors: keep gives such names": {
+                "save": WORK / "a.safetensors", "save_best": WORK / "a.step-3.safetensors", "save_every": 3, "keep": 1, "eval": TEST},
+            "it has no option 'patiance'; .*; did you mean 'patience'": {"lr_schedule": "plateau:patiance=3", "eval": TEST},
+            "factor is '2', but it must be a number from 0 to 1": {"lr_schedule": "plateau:factor=2", "eval": TEST},
+            "factor is 1, but it must be below 1": {"lr_schedule": "plateau:factor=1", "eval": TEST},
+            "patience is '1.5', but it must be a whole number": {"lr_schedule": "plateau:patience=1.5", "eval": TEST},
+            "threshold_mode is 'ab'; there are rel and abs; did you mean 'abs'": {"lr_schedule": "plateau:threshold_mode=ab", "eval": TEST},
+        }.items():
+            with self.subTest(text), self.assertRaisesRegex(ortc.ArgumentError, text):
+                ortc.Trainer(folder, TRAIN, **given)
+
+    def test_checkpoints(self):
+        folder, path = compile_digits(), WORK / "followed.safetensors"
+        trainer = ortc.Trainer(folder, TRAIN, TEST, best="accuracy:max", lr_schedule="plateau", save=path)
+        trainer.fit(steps=23)
+        with self.assertRaisesRegex(ortc.ArgumentError, "its learning rate follows evaluations, and there are none"):
+            ortc.Trainer(folder, TRAIN).load(path)
+        ortc.Trainer(folder, TRAIN, lr=1e-3).load(path)
+        other = ortc.Trainer(folder, TRAIN, TEST, best="loss:min")
+        with self.assertWarnsRegex(UserWarning, "best loss:min replaces the checkpoint's accuracy:max"):
+            other.load(path)
+        self.assertIsNone(other.best_step)
+        metadata, _, _ = read_checkpoint(path)
+        for key in ("run.best", "run.best.state", "run.plateau", "run.plateau.state"):
+            bad = WORK / "bad.safetensors"
+            trainer.session.save(bad, {name: value for name, value in metadata.items() if name.startswith("run.")} | {key: "x"})
+            with self.assertRaisesRegex(ortc.FormatError, f"its metadata has '{key}' = 'x', which no training has saved"):
+                ortc.Trainer(folder, TRAIN, TEST).load(bad)
+
+
+class TextTest(unittest.TestCase):
+    def test_numbers_are_those_of_the_tool(self):
+        for text in ("0", "1", "0.1", "1e-08", "1e-04", "0.001", "1e+05", "12345", "1e+22", "0.00012345", "1.5e-10", "-0.5", "1.7976931348623157e+308"):
+            self.assertEqual(format_exact(float(text)), text)
+        numbers = random.Random(0)
+        for _ in range(1000):
+            value = math.ldexp(numbers.random(), numbers.randrange(-200, 200))
+            self.assertEqual(float(format_exact(value)), value)
+
+    def test_texts_go_both_ways(self):
+        for text in ("plateau:factor=0.5,patience=2,threshold=1e-04,threshold_mode=abs,cooldown=1,min=1e-05,epsilon=1e-08",):
+            self.assertEqual(str(Plateau.parse(text)), text)
+        self.assertEqual(str(Goal.parse("topk:k=2:max")), "topk:k=2:max")
+        self.assertEqual(suggest("los", ["loss", "lasso"]), "; did you mean 'loss'?")
+        self.assertEqual(suggest("nothing", ["loss"]), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
