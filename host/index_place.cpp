@@ -40,12 +40,10 @@ static const LossInfo *findSequences(const FailedStep &step, const std::string &
   return nullptr;
 }
 
-/// What the loss reads beside its label, called `name` or, of several losses, `name.LOSS`.
+/// What the loss reads beside its label.
 static Integers findBeside(const FailedStep &step, const LossInfo &loss, const std::string &name) {
-  for (const std::string &input : loss.inputs)
-    if (input == name || input.starts_with(name + "."))
-      return findIntegers(step, input);
-  return {};
+  const std::string input = loss.findInput(name);
+  return input.empty() ? Integers() : findIntegers(step, input);
 }
 
 std::string describeIndex(const std::string &message, const FailedStep &step) {

@@ -65,8 +65,7 @@ bool LossInfo::reads(const std::string &input) const {
   return (input == label && !isInGraph) || std::find(inputs.begin(), inputs.end(), input) != inputs.end();
 }
 
-std::string LossInfo::findSampleWeight() const {
-  const std::string name = "sample_weight"; // of several losses that of the loss follows
+std::string LossInfo::findInput(const std::string &name) const {
   for (const std::string &input : inputs)
     if (input == name || input.starts_with(name + "."))
       return input;

@@ -33,8 +33,10 @@ struct LossInfo {
   int64_t blank = -1;              ///< of ctc: the class between labels
 
   bool reads(const std::string &input) const;
+  /// The input that the loss has beside the label under that name, which is `name.ID` of several losses; empty: none.
+  std::string findInput(const std::string &name) const;
   /// The input with a factor for every sample; empty: there is none.
-  std::string findSampleWeight() const;
+  std::string findSampleWeight() const { return findInput("sample_weight"); }
 };
 
 /// Reads the key "loss" of a manifest: one loss, or those whose sum is trained. `where` begins messages.

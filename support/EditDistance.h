@@ -11,8 +11,8 @@
 
 namespace ortc {
 
-/// How many letters must be inserted, removed or replaced to make one text the other (Levenshtein).
-inline size_t editDistance(std::string_view a, std::string_view b) {
+/// How many elements must be inserted, removed or replaced to make one sequence the other (Levenshtein).
+template <typename Sequence> size_t countEdits(const Sequence &a, const Sequence &b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t(0));
   for (size_t i = 0; i < a.size(); ++i) {
@@ -25,6 +25,9 @@ inline size_t editDistance(std::string_view a, std::string_view b) {
   }
   return row.back();
 }
+
+/// The same of letters.
+inline size_t editDistance(std::string_view a, std::string_view b) { return countEdits(a, b); }
 
 /// "; did you mean 'word'?" where one of `words` is close to `text`, else nothing.
 inline std::string suggestWord(std::string_view text, const std::vector<std::string> &words) {

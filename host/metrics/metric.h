@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct Prediction {
   int64_t wanted = 0;             ///< the class that is right
   double value = 0;               ///< the value that is right
   int64_t column = 0;             ///< of a value in its row
+  /// Of a sequence: the class with the largest score of every frame (-1: a score is NaN), and what is right.
+  std::span<const int64_t> frames, labels;
 };
 
 /// What labels are, for a metric.
@@ -25,7 +28,8 @@ enum class LabelKind {
   Indices,       ///< of classes
   Probabilities, ///< of classes; the most probable one is right
   Decisions,     ///< a logit and a probability each: two classes with the scores 0 and the logit
-  Values         ///< numbers of the output's shape
+  Values,        ///< numbers of the output's shape
+  Sequences      ///< of classes, which frames of a sample follow one another as
 };
 
 /// What a metric knows before the first prediction.
@@ -33,6 +37,7 @@ struct MetricFacts {
   LabelKind labels = LabelKind::Indices;
   int64_t classes = 0;     ///< of all but values
   int64_t columns = 1;     ///< values of a row
+  int64_t blank = -1;      ///< of sequences: the class between labels
   bool isSequence = false; ///< a sample has several labels
 };
 
@@ -70,6 +75,7 @@ int64_t findLargest(const double *scores, int64_t classes);
 // Each in the file of its family.
 Status parseAccuracy(const Spec &spec, const std::string &what, MakeMetric &make);
 Status parseTokenAccuracy(const Spec &spec, const std::string &what, MakeMetric &make);
+Status parseLabelErrorRate(const Spec &spec, const std::string &what, MakeMetric &make);
 Status parseTopK(const Spec &spec, const std::string &what, MakeMetric &make);
 Status parseF1(const Spec &spec, const std::string &what, MakeMetric &make);
 Status parseIou(const Spec &spec, const std::string &what, MakeMetric &make);

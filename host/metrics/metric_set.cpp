@@ -19,6 +19,7 @@ const std::vector<MetricKind> &listMetrics() {
       {"iou", {Indices, Probabilities, Decisions}, parseIou},
       {"perplexity", {Indices}, parsePerplexity},
       {"token_accuracy", {Indices}, parseTokenAccuracy},
+      {"label_error_rate", {Sequences}, parseLabelErrorRate},
       {"mae", {Values}, parseMae},
       {"rmse", {Values}, parseRmse},
       {"r2", {Values}, parseR2},
@@ -36,6 +37,8 @@ static const char *getLabelText(LabelKind kind) {
     return "probabilities beside logits";
   case LabelKind::Values:
     return "values";
+  case LabelKind::Sequences:
+    return "sequences of classes";
   }
   return "";
 }
@@ -103,6 +106,14 @@ Status MetricSet::add(const std::string &text) {
 
 static constexpr const char *kInstead = "; output=NAME,label=INPUT say what to compare";
 
+/// Classes of which the loss ctc has a blank between two.
+static void describeSequences(const LossInfo &loss, Comparison &comparison) {
+  comparison.facts.labels = LabelKind::Sequences;
+  comparison.facts.blank = loss.blank;
+  comparison.inputLengths = loss.findInput("input_lengths");
+  comparison.targetLengths = loss.findInput("target_lengths");
+}
+
 /// By the loss: what its label is.
 static Status describeLoss(const std::string &what, const LossInfo &loss, const TensorShape &output,
                            const TensorShape &label, Comparison &comparison) {
@@ -123,9 +134,26 @@ static Status describeLoss(const std::string &what, const LossInfo &loss, const 
     facts.labels = LabelKind::Decisions;
   } else if (loss.compares == "values") {
     facts.labels = LabelKind::Values;
+  } else if (loss.blank >= 0) {
+    describeSequences(loss, comparison);
   } else {
     return Status::refusal(what + " does not fit the loss '" + loss.kind + "'" + kInstead);
   }
+  return Status();
+}
+
+/// What a loss ctc compares, by its names.
+static Status describeNamed(const std::string &what, const std::vector<LossInfo> &losses,
+                            Comparison &comparison) {
+  auto found = std::find_if(losses.begin(), losses.end(), [&](const LossInfo &loss) {
+    return loss.blank >= 0 && loss.output == comparison.output && loss.label == comparison.label;
+  });
+  if (found == losses.end())
+    return Status::refusal(what + ": no loss 'ctc' compares '" + comparison.output + "' with '" +
+                           comparison.label + "', and the loss says which class is the blank");
+  if (comparison.axis || comparison.ignore)
+    return Status::refusal(what + ": axis and ignore are for labels of one class each; leave them out");
+  describeSequences(*found, comparison);
   return Status();
 }
 
@@ -173,6 +201,10 @@ static Status measure(const std::string &what, const TensorShape &output, const 
   } else if (facts.labels == LabelKind::Values) {
     for (size_t i = 1; i < shape.size(); ++i)
       facts.columns *= shape[i];
+  } else if (facts.labels == LabelKind::Sequences) { // [frames, samples, classes] and [samples, labels]
+    isWrong |= isFloat(label.type) || shape.size() != 3 || label.shape.size() != 2 || facts.blank >= shape[2];
+    facts.classes = isWrong ? 0 : shape[2];
+    shape = isWrong ? Shape() : Shape{shape[1], label.shape[1]};
   } else if (auto axis = size_t(comparison.axis.value_or(INT64_MAX)); axis < shape.size()) {
     facts.classes = shape[axis];
     facts.isSequence = label.shape.size() > 1;
@@ -220,7 +252,9 @@ Status MetricSet::begin(const std::vector<LossInfo> &losses, const std::vector<T
     if (isNamed) {
       ORTC_TRY(findTensor(what, "output", outputs, comparison.output, output));
       ORTC_TRY(findTensor(what, "input", inputs, comparison.label, label));
-      ORTC_TRY(describeTensors(what, *one.kind, output, label, comparison));
+      ORTC_TRY(takes(*one.kind, LabelKind::Sequences)
+                   ? describeNamed(what, losses, comparison)
+                   : describeTensors(what, *one.kind, output, label, comparison));
     } else {
       output = findOrNone(outputs, loss.output);
       label = findOrNone(inputs, loss.label);
@@ -314,6 +348,41 @@ void MetricSet::addChoices(Group &group, const TensorView &output, const TensorV
   }
 }
 
+/// The best class of every frame, and labels, of the first samples.
+void MetricSet::addSequences(Group &group, const TensorView &output, const TensorView &label,
+                             const View &view, int64_t samples) {
+  const Comparison &comparison = group.comparison;
+  auto viewLengths = [&](const std::string &name) { return name.empty() ? TensorView() : view(name); };
+  const TensorView inputLengths = viewLengths(comparison.inputLengths),
+                   targetLengths = viewLengths(comparison.targetLengths);
+  auto count = [](const TensorView &lengths, int64_t sample, int64_t all) {
+    return lengths.type == DataType::None
+               ? all
+               : std::clamp<int64_t>(
+                     loadAsInteger(lengths.type,
+                                   lengths.data + size_t(sample) * getElementBytes(lengths.type)),
+                     0, all);
+  };
+  const int64_t classes = comparison.facts.classes;
+  std::vector<double> scores(static_cast<size_t>(classes));
+  std::vector<int64_t> frames, labels;
+  for (int64_t sample = 0; sample < samples; ++sample) {
+    frames.resize(size_t(count(inputLengths, sample, output.shape[0])));
+    labels.resize(size_t(count(targetLengths, sample, label.shape[1])));
+    for (size_t i = 0; i < frames.size(); ++i) {
+      readAlong(output, (int64_t(i) * output.shape[1] + sample) * classes, 1, classes, scores.data());
+      frames[i] = findLargest(scores.data(), classes);
+    }
+    for (size_t i = 0; i < labels.size(); ++i)
+      labels[i] = loadAsInteger(label.type, label.data + (size_t(sample * label.shape[1]) + i) *
+                                                             getElementBytes(label.type));
+    Prediction prediction;
+    prediction.frames = frames;
+    prediction.labels = labels;
+    group.add(prediction);
+  }
+}
+
 void MetricSet::addValues(Group &group, const TensorView &output, const TensorView &label, int64_t rows) {
   size_t element = getElementBytes(output.type), labelElement = getElementBytes(label.type);
   int64_t columns = group.comparison.facts.columns, count = columns * (output.shape.empty() ? 1 : rows);
@@ -331,12 +400,16 @@ Status MetricSet::addSlice(const std::function<TensorView(const std::string &nam
                            int64_t batch) {
   for (Group &group : groups) {
     TensorView output = view(group.comparison.output), label = view(group.comparison.label);
-    int64_t leading = output.shape.empty() ? 1 : output.shape[0];
+    const LabelKind kind = group.comparison.facts.labels;
+    const Shape &samples = kind == LabelKind::Sequences ? label.shape : output.shape;
+    int64_t leading = samples.empty() ? 1 : samples[0];
     // [batch * tokens, classes], say, has rows of all samples.
     int64_t real = batch > 0 && leading % batch == 0 ? leading / batch * rows : leading;
     for (Metric *metric : group.metrics)
       ORTC_TRY(metric->expect(countFrom(label.shape, 0)));
-    if (group.comparison.facts.labels == LabelKind::Values)
+    if (kind == LabelKind::Sequences)
+      addSequences(group, output, label, view, real);
+    else if (kind == LabelKind::Values)
       addValues(group, output, label, real);
     else
       addChoices(group, output, label, real);

@@ -22,11 +22,13 @@ struct Comparison {
   std::string output, label;
   std::optional<int64_t> axis; ///< of classes in the output, not negative
   std::optional<int64_t> ignore;
+  std::string inputLengths,
+      targetLengths; ///< of sequences: inputs with the sizes of samples; empty: all count
   MetricFacts facts;
 
   bool isSame(const Comparison &other) const {
     return output == other.output && label == other.label && axis == other.axis && ignore == other.ignore &&
-           facts.labels == other.facts.labels;
+           facts.labels == other.facts.labels; // sequences have one loss that says the rest
   }
 };
 
@@ -65,6 +67,9 @@ private:
     }
   };
   static void addChoices(Group &group, const TensorView &output, const TensorView &label, int64_t rows);
+  using View = std::function<TensorView(const std::string &name)>;
+  static void addSequences(Group &group, const TensorView &output, const TensorView &label, const View &view,
+                           int64_t samples);
   static void addValues(Group &group, const TensorView &output, const TensorView &label, int64_t rows);
 
   std::vector<Wanted> wanted;

@@ -19,6 +19,7 @@ struct Case {
   LossInfo loss;
   Shape shape; ///< of the output
   std::vector<float> output, label;
+  std::vector<float> inputLengths, targetLengths; ///< of sequences, where they have such
   std::map<std::string, double> metrics;
 };
 
@@ -44,10 +45,15 @@ std::vector<Case> readCases() {
       for (std::string text; std::getline(dimensions, text, 'x');)
         one.shape.push_back(std::stoll(text));
       one.loss.hasClasses = one.loss.hasIgnored = one.loss.kind == "cross_entropy";
-      if (!one.loss.hasClasses)
+      if (!one.loss.hasClasses && one.loss.kind != "ctc")
         one.loss.compares = one.loss.kind == "bce_with_logits" ? "decisions" : "values";
     } else if (key == "ignore") {
       words >> cases.back().loss.ignoreIndex;
+    } else if (key == "blank") {
+      words >> cases.back().loss.blank;
+    } else if (key == "input_lengths" || key == "target_lengths") {
+      (key[0] == 'i' ? cases.back().inputLengths : cases.back().targetLengths) = readNumbers(words);
+      cases.back().loss.inputs.push_back(key);
     } else if (key == "output") {
       cases.back().output = readNumbers(words);
     } else if (key == "label") {
@@ -76,8 +82,48 @@ Status addSlice(MetricSet &set, const TensorView &output, const TensorView &labe
                       output.shape[0]);
 }
 
+/// Sequences have their samples in the middle: slices of `batch`, of which the last is filled with the first sample.
+std::map<std::string, double> computeSequences(const Case &one, int64_t batch) {
+  MetricSet set;
+  EXPECT_TRUE(set.add("label_error_rate").isOk());
+  const auto samples = size_t(one.shape[1]), classes = size_t(one.shape[2]),
+             labels = one.label.size() / samples;
+  const Shape shape = {one.shape[0], batch, one.shape[2]}, labelShape = {batch, int64_t(labels)};
+  std::vector<TensorShape> inputs = {{"label", DataType::Int64, labelShape}};
+  Status status = set.begin({one.loss}, {{one.loss.output, DataType::Float32, shape}}, inputs);
+  EXPECT_TRUE(status.isOk()) << status.getMessage();
+  for (size_t first = 0; first < samples; first += size_t(batch)) {
+    std::vector<float> output;
+    std::vector<int64_t> label, frames, counts;
+    auto sampleOf = [&](size_t i) { return first + i < samples ? first + i : 0; };
+    for (int64_t t = 0; t < one.shape[0]; ++t)
+      for (size_t i = 0; i < size_t(batch); ++i) {
+        auto from = one.output.begin() + long((size_t(t) * samples + sampleOf(i)) * classes);
+        output.insert(output.end(), from, from + long(classes));
+      }
+    for (size_t i = 0; i < size_t(batch); ++i) {
+      for (size_t k = 0; k < labels; ++k)
+        label.push_back(int64_t(one.label[sampleOf(i) * labels + k]));
+      if (!one.inputLengths.empty()) {
+        frames.push_back(int64_t(one.inputLengths[sampleOf(i)]));
+        counts.push_back(int64_t(one.targetLengths[sampleOf(i)]));
+      }
+    }
+    auto find = [&](const std::string &name) {
+      return name == "label"            ? view(DataType::Int64, labelShape, label.data())
+             : name == "input_lengths"  ? view(DataType::Int64, {batch}, frames.data())
+             : name == "target_lengths" ? view(DataType::Int64, {batch}, counts.data())
+                                        : view(DataType::Float32, shape, output.data());
+    };
+    EXPECT_TRUE(set.addSlice(find, int64_t(std::min(size_t(batch), samples - first)), batch).isOk());
+  }
+  return {{"label_error_rate", set.compute()[0].second}};
+}
+
 /// Slices of `batch` rows; the last one is filled with numbers that change every metric.
 std::map<std::string, double> compute(const Case &one, int64_t batch) {
+  if (one.loss.kind == "ctc")
+    return computeSequences(one, batch);
   MetricSet set;
   for (const auto &[spec, value] : one.metrics)
     EXPECT_TRUE(set.add(spec).isOk()) << spec;
@@ -110,7 +156,7 @@ std::map<std::string, double> compute(const Case &one, int64_t batch) {
 /// Double precision from equal float32 numbers: 1e-12 is some hundred roundings.
 TEST(MetricsTest, AreThoseOfScikitLearnHoweverTheyAreCut) {
   std::vector<Case> cases = readCases();
-  ASSERT_EQ(cases.size(), 9u);
+  ASSERT_EQ(cases.size(), 11u);
   std::map<std::string, int> seen;
   for (const Case &one : cases)
     for (int64_t batch : {int64_t(1), int64_t(4), one.shape[0], one.shape[0] + 3}) {
@@ -186,7 +232,7 @@ TEST(MetricsTest, RefusesSpecs) {
   EXPECT_EQ(
       refuse("acuracy"),
       "metric 'acuracy': there is no metric 'acuracy'; there are accuracy, topk, f1, auc, iou, perplexity, "
-      "token_accuracy, mae, rmse and r2; did you mean 'accuracy'?");
+      "token_accuracy, label_error_rate, mae, rmse and r2; did you mean 'accuracy'?");
   EXPECT_EQ(refuse("topk:n=3"),
             "metric 'topk:n=3': it has no option 'n'; it takes k, output, label, axis and "
             "ignore");
@@ -201,7 +247,7 @@ TEST(MetricsTest, RefusesSpecs) {
             "metric 'mae:x=1': it has no option 'x'; it takes output, label, axis and ignore");
   EXPECT_EQ(refuse(""),
             "metric '': there is no metric ''; there are accuracy, topk, f1, auc, iou, perplexity, "
-            "token_accuracy, mae, rmse and r2");
+            "token_accuracy, label_error_rate, mae, rmse and r2");
 }
 
 TEST(MetricsTest, RefusesWhatDoesNotFit) {
@@ -335,4 +381,70 @@ TEST(MetricsTest, AucBoundsItsMemory) {
             "metric 'auc' keeps 8 bytes for every label, and the data have more than 67108864 labels; "
             "--steps takes a "
             "part of them");
+}
+
+/// [3, 1, 3]: frames 1, NaN and 1; a frame with a NaN is of no class, and parts two labels.
+TEST(MetricsTest, SequencesAreThoseOfTheirLoss) {
+  LossInfo speech, other;
+  speech.kind = "ctc";
+  speech.blank = 0;
+  speech.output = "y";
+  speech.label = "label.speech";
+  speech.inputs = {"target_lengths.speech"};
+  other.kind = "cross_entropy";
+  other.hasClasses = true;
+  other.output = "z";
+  other.label = "label.other";
+  std::vector<float> scores = {0, 1, 0, NAN, 0, 0, 0, 1, 0};
+  std::vector<int64_t> labels = {1, 1}, lengths = {2};
+  const std::vector<TensorShape> outputs = {{"y", DataType::Float32, {3, 1, 3}},
+                                            {"z", DataType::Float32, {1, 3}}},
+                                 inputs = {{"label.speech", DataType::Int64, {1, 2}},
+                                           {"label.other", DataType::Int64, {1}}};
+  const std::string named = "label_error_rate:output=y,label=label.speech";
+  auto compute = [&] {
+    MetricSet set;
+    EXPECT_TRUE(set.add(named).isOk());
+    Status status = set.begin({other, speech}, outputs, inputs);
+    EXPECT_TRUE(status.isOk()) << status.getMessage();
+    auto find = [&](const std::string &name) {
+      return name == "label.speech"            ? view(DataType::Int64, {1, 2}, labels.data())
+             : name == "target_lengths.speech" ? view(DataType::Int64, {1}, lengths.data())
+                                               : view(DataType::Float32, {3, 1, 3}, scores.data());
+    };
+    EXPECT_TRUE(set.addSlice(find, 1, 1).isOk());
+    return set.compute()[0].second;
+  };
+  EXPECT_EQ(compute(), 0.5); // 1, none, 1 beside 1, 1
+  lengths = {1};
+  EXPECT_EQ(compute(), 2);
+  lengths = {0};
+  EXPECT_TRUE(std::isnan(compute()));
+  auto refuse = [&](const std::string &spec, const std::vector<LossInfo> &losses,
+                    const std::vector<TensorShape> &shapes) {
+    MetricSet set;
+    EXPECT_TRUE(set.add(spec).isOk());
+    return set.begin(losses, shapes, inputs).getMessage();
+  };
+  EXPECT_EQ(refuse("label_error_rate", {other, speech}, outputs),
+            "metric 'label_error_rate': there are 2 losses; output=NAME,label=INPUT say what to compare");
+  EXPECT_EQ(
+      refuse("label_error_rate:output=z,label=label.other", {other, speech}, outputs),
+      "metric 'label_error_rate:output=z,label=label.other': no loss 'ctc' compares 'z' with 'label.other', "
+      "and the loss says which class is the blank");
+  EXPECT_EQ(refuse(named + ",ignore=1", {speech}, outputs),
+            "metric '" + named +
+                ",ignore=1': axis and ignore are for labels of one class each; leave them out");
+  EXPECT_EQ(refuse("label_error_rate", {other}, outputs),
+            "metric 'label_error_rate' needs labels that are sequences of classes, and those of the loss "
+            "'cross_entropy' are indices of classes; it fits accuracy, topk, f1, auc, iou, perplexity and "
+            "token_accuracy");
+  EXPECT_EQ(
+      refuse("accuracy", {speech}, outputs),
+      "metric 'accuracy' needs labels that are indices of classes, probabilities of classes or probabilities "
+      "beside logits, and those of the loss 'ctc' are sequences of classes; it fits label_error_rate");
+  EXPECT_EQ(
+      refuse("label_error_rate", {speech}, {{"y", DataType::Float32, {3, 2, 3}}}),
+      "metric 'label_error_rate': the output 'y' has shape [3, 2, 3], and its label [1, 2], which cannot be "
+      "compared");
 }

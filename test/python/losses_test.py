@@ -3,12 +3,13 @@
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 import json
+import runpy
 import unittest
 
 import numpy as np
 import ortc
 from ortc import callbacks
-from support import DIGITS, TEST, TRAIN, WORK, compile_digits, read_checkpoint, read_steps, run_tool
+from support import DIGITS, SOURCE, TEST, TRAIN, WORK, compile_digits, read_checkpoint, read_steps, run_tool
 
 TWO = {"digit": "cross_entropy:sample_weight=1@output:weight=2", "hidden": "mse@relu:weight=0.5"}
 
@@ -125,6 +126,7 @@ class SeveralLossesTest(unittest.TestCase):
         for name in names:
             self.assertAlmostEqual(found[name], wanted[name], delta=1e-12 * abs(wanted[name]), msg=name)
             self.assertTrue(np.isfinite(found[name]), name)
+        return found
 
     def test_metrics_of_the_tool(self):
         """A short last batch and ignored labels among them."""
@@ -148,6 +150,22 @@ class SeveralLossesTest(unittest.TestCase):
                            "belong together": "f1:output=output"}.items():
             with self.assertRaisesRegex(ortc.ArgumentError, text):
                 ortc.Trainer(compile_two(loss="cross_entropy"), {"pixels": pixels, "label": label}, metrics=[name])
+
+    def test_label_error_rate_of_the_tool(self):
+        """40 utterances in batches of 16, whose frames are a multiple of that."""
+        speech = SOURCE / "docs/examples/recipes/speech"
+        runpy.run_path(str(speech / "data.py"))["write"](WORK / "speech.npz", 40, 3)
+        with np.load(WORK / "speech.npz") as file:
+            arrays = dict(file)
+        options = {"shapes": {"batch": 16}, "optimizer": "adam:lr=5e-3", "target": "native"}
+        artifact = ortc.compile(speech / "model.onnx", loss="ctc:labels=5", **options)
+        named = "label_error_rate:output=log_probabilities,label=label"
+        found = self.compare_metrics(artifact, arrays, ["label_error_rate", named], steps=600)
+        self.assertTrue(0 < found["label_error_rate"] < 0.6, "most syllables are right by now, and some are not")
+        for text, name in {"sequences of classes; it fits label_error_rate": "accuracy", "leave them out": named + ",axis=2",
+                           "no loss 'ctc' compares": "label_error_rate:output=log_probabilities,label=features"}.items():
+            with self.assertRaisesRegex(ortc.ArgumentError, text):
+                ortc.Trainer(artifact, arrays, metrics=[name])
 
     def test_batches_and_sessions(self):
         """Names with dots are keywords of a dict, and dicts of them have a place of their own."""

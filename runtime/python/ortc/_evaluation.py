@@ -107,9 +107,14 @@ class Evaluation:
         inputs, outputs = batch, dict(self.session.outputs)
         if real is not None and real < size:
             inputs = {name: values[:real] for name, values in inputs.items()}
+            sequences = {part.loss.output for part in self.parts if part.loss.blank is not None}
             outputs = {
-                # [batch * tokens, classes], say, has rows of all samples.
-                name: values[: len(values) // size * real] if values.ndim and len(values) % size == 0 else values
+                # [frames, samples, classes], and [batch * tokens, classes], say, which has rows of all samples.
+                name: values[:, :real]
+                if name in sequences
+                else values[: len(values) // size * real]
+                if values.ndim and len(values) % size == 0
+                else values
                 for name, values in outputs.items()
             }
         for metric in self.metrics.values():

@@ -39,11 +39,17 @@ class Loss:
     class_weight: tuple[float, ...]
     inputs: tuple[str, ...]
     """What it reads beside the label."""
+    blank: int | None = None
+    """Of ctc: the class between labels."""
+
+    def find_input(self, name: str) -> str | None:
+        """What it reads under that name, which is `name.LOSS` of several losses."""
+        return next((each for each in self.inputs if each.partition(".")[0] == name), None)
 
     @property
     def sample_weight(self) -> str | None:
         """The input with a factor for every sample."""
-        return next((each for each in self.inputs if each.partition(".")[0] == "sample_weight"), None)
+        return self.find_input("sample_weight")
 
     def key(self, what: str) -> str:
         """The name of a number of this loss in events."""
@@ -85,6 +91,7 @@ def _read_loss(row: Mapping[str, Any]) -> Loss:
         compares_samples=bool(row.get("compares_samples")),
         class_weight=tuple(factors) if isinstance(factors, list) else (),
         inputs=tuple(row.get("inputs", ())),
+        blank=row.get("blank"),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -181,11 +181,12 @@ class _Determination:
 
 # ---- What is compared.
 
-_INDICES, _CHANCES, _DECISIONS, _VALUES = (
+_INDICES, _CHANCES, _DECISIONS, _VALUES, _SEQUENCES = (
     "indices of classes",
     "probabilities of classes",
     "probabilities beside logits",
     "values",
+    "sequences of classes",
 )
 _TAKES = {
     "accuracy": (_INDICES, _CHANCES, _DECISIONS),
@@ -195,6 +196,7 @@ _TAKES = {
     "iou": (_INDICES, _CHANCES, _DECISIONS),
     "perplexity": (_INDICES,),
     "token_accuracy": (_INDICES,),
+    "label_error_rate": (_SEQUENCES,),
     "mae": (_VALUES,),
     "rmse": (_VALUES,),
     "r2": (_VALUES,),
@@ -215,6 +217,10 @@ class _Comparison:
     classes: int = 2
     columns: int = 1
     is_sequence: bool = False
+    blank: int = -1
+    """Of sequences: the class between labels."""
+    lengths: tuple[str | None, str | None] = (None, None)
+    """Of sequences: the inputs with the frames and with the labels of samples; None: all count."""
 
     def read(self, outputs: Batch, inputs: Batch) -> tuple[Array, Array]:
         """Scores and classes, or values, of a batch."""
@@ -230,6 +236,39 @@ class _Comparison:
         wanted = label.reshape(-1)
         counted = (wanted != self.ignored) & (wanted >= 0) & (wanted < self.classes)
         return scores[: len(wanted)][counted], wanted[counted]
+
+
+def _count_edits(said: Array, label: Array) -> int:
+    """What must be inserted, removed or replaced to make one the other (Levenshtein)."""
+    places = np.arange(len(label) + 1)
+    row = places
+    for each in said:
+        above = row + 1
+        above[1:] = np.minimum(above[1:], row[:-1] + (label != each))
+        row = np.minimum.accumulate(above - places) + places
+    return int(row[-1])
+
+
+class _LabelErrors:
+    """label_error_rate: the best class of every frame, without repetitions and blanks, beside the labels."""
+
+    def __init__(self, comparison: _Comparison) -> None:
+        self.comparison, self.wrong, self.counted = comparison, 0, 0
+
+    def add(self, outputs: Batch, inputs: Batch) -> None:
+        compared = self.comparison
+        output, label = np.asarray(outputs[compared.output]), np.asarray(inputs[compared.label])
+        best = _predict(output.reshape(-1, compared.classes)).reshape(output.shape[:2])
+        whole = np.full(len(label), len(best)), np.full(len(label), label.shape[1])
+        ends, sizes = (all_of if name is None else np.asarray(inputs[name]) for name, all_of in zip(compared.lengths, whole))
+        for frames, end, wanted, size in zip(best.T, ends, label, sizes):
+            frames, wanted = frames[:end], wanted[:size]
+            is_new = np.concatenate([[True], frames[1:] != frames[:-1]])[: len(frames)]
+            self.wrong += _count_edits(frames[is_new & (frames != compared.blank)], wanted)
+            self.counted += len(wanted)
+
+    def compute(self) -> float:
+        return self.wrong / self.counted if self.counted else math.nan
 
 
 class _Compared:
@@ -263,6 +302,8 @@ def _compare_loss(text: str, losses: list[Loss], outputs: Sequence[Value], input
         raise _refuse(text, f": there are {len(losses)} losses{instead}")
     if not loss.label:
         raise _refuse(text, f": the graph computes its loss, so no label is known{instead}")
+    if loss.blank is not None:
+        return _compare_sequences(text, loss, outputs, inputs)
     kinds = {"bce_with_logits": _DECISIONS, "mse": _VALUES, "l1": _VALUES, "smooth_l1": _VALUES, "huber": _VALUES}
     output, label = _find(text, "output", outputs, loss.output), _find(text, "input", inputs, loss.label)
     of_classes = _CHANCES if "float" in label[1] else _INDICES
@@ -270,6 +311,27 @@ def _compare_loss(text: str, losses: list[Loss], outputs: Sequence[Value], input
     if kind is None:
         raise _refuse(text, f" does not fit the loss '{loss.kind}'{instead}")
     return _measure(text, _Comparison(loss.output, loss.label, kind, loss.axis or 0, loss.ignored), output, label)
+
+
+def _compare_sequences(text: str, loss: Loss, outputs: Sequence[Value], inputs: Sequence[Value]) -> _Comparison:
+    """[frames, samples, classes] and [samples, labels] of a loss ctc."""
+    output, label = _find(text, "output", outputs, loss.output), _find(text, "input", inputs, loss.label)
+    lengths = loss.find_input("input_lengths"), loss.find_input("target_lengths")
+    comparison = _Comparison(loss.output, loss.label, _SEQUENCES, blank=-1 if loss.blank is None else loss.blank, lengths=lengths)
+    return _measure(text, comparison, output, label)
+
+
+def _compare_named(
+    text: str, keys: dict[str, str], losses: list[Loss], outputs: Sequence[Value], inputs: Sequence[Value]
+) -> _Comparison:
+    """What a loss ctc compares, by its names."""
+    output, label = keys["output"], keys["label"]
+    if "axis" in keys or "ignore" in keys:
+        raise _refuse(text, ": axis and ignore are for labels of one class each; leave them out")
+    for loss in losses:
+        if loss.blank is not None and (loss.output, loss.label) == (output, label):
+            return _compare_sequences(text, loss, outputs, inputs)
+    raise _refuse(text, f": no loss 'ctc' compares '{output}' with '{label}', and the loss says which class is the blank")
 
 
 def _compare_tensors(
@@ -299,6 +361,8 @@ def _measure(text: str, given: _Comparison, output: Value, label: Value) -> _Com
     """With what shapes say."""
     shape = output[2]
     kind, axis, classes, columns = given.kind, given.axis, 2, 1
+    if kind == _SEQUENCES and len(shape) == 3:
+        classes, shape = shape[2], (shape[1], *label[2][1:2])
     if kind == _VALUES:
         columns = math.prod(shape[1:])
     elif kind in (_INDICES, _CHANCES) and axis >= 0:
@@ -309,7 +373,7 @@ def _measure(text: str, given: _Comparison, output: Value, label: Value) -> _Com
             text, f": the output '{output[0]}' has shape {list(output[2])}, and its label {list(label[2])}, which cannot be compared"
         )
     sequence = kind == _INDICES and len(label[2]) > 1
-    return _Comparison(given.output, given.label, kind, axis, given.ignored, classes, columns, sequence)
+    return replace(given, classes=classes, columns=columns, is_sequence=sequence)
 
 
 def _choose(text: str, name: str, keys: dict[str, str], comparison: _Comparison) -> MakeMeasure:
@@ -339,6 +403,8 @@ def _choose(text: str, name: str, keys: dict[str, str], comparison: _Comparison)
         make = _Auc
     elif name == "perplexity":
         make = _Perplexity
+    elif name == "label_error_rate":
+        return lambda: _LabelErrors(comparison)
     elif name == "r2":
         make = lambda: _Determination(comparison.columns)  # noqa: E731
     else:
@@ -359,7 +425,9 @@ def _parse(text: str, losses: list[Loss], outputs: Sequence[Value], inputs: Sequ
     if ("output" in keys) != ("label" in keys) or ("output" not in keys and named & set(keys)):
         raise _refuse(text, ": output=NAME and label=INPUT belong together, and axis and ignore to them")
     try:
-        if "output" in keys:
+        if "output" in keys and _SEQUENCES in _TAKES[name]:
+            comparison = _compare_named(text, keys, losses, outputs, inputs)
+        elif "output" in keys:
             comparison = _compare_tensors(text, name, keys, outputs, inputs)
         else:
             comparison = _compare_loss(text, losses, outputs, inputs)

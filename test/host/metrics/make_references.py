@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes references.txt: predictions, labels and what scikit-learn makes of them (perplexity: torchmetrics).
+"""Writes references.txt: predictions, labels and what scikit-learn makes of them (perplexity, label_error_rate: torchmetrics).
 
 usage: make_references.py     (needs numpy, scikit-learn, torch and torchmetrics; the same bytes every time)
 
 A case is a line `case NAME LOSS SHAPE`, a line `ignore N`, lines of numbers `output ...` and `label ...`, and lines
-`metric SPEC VALUE`. Numbers are float32 written exactly; there are no equal scores but those of case `ties`.
+`metric SPEC VALUE`. Numbers are float32 written exactly; there are no equal scores but those of case `ties`. Sequences have
+lines `blank N`, `input_lengths ...` and `target_lengths ...`, too, where there are such.
 """
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import pathlib
@@ -12,7 +13,7 @@ import pathlib
 import numpy as np
 import sklearn.metrics as sk
 import torch
-from torchmetrics.functional.text import perplexity
+from torchmetrics.functional.text import char_error_rate, perplexity
 
 HERE = pathlib.Path(__file__).resolve().parent
 rng = np.random.default_rng(11)
@@ -100,5 +101,43 @@ wanted, guessed = label.astype(np.float64), output.astype(np.float64)
 write("column", "smooth_l1", output, label, {
     "mae": sk.mean_absolute_error(wanted, guessed), "r2": sk.r2_score(wanted, guessed),
     "rmse": sk.root_mean_squared_error(wanted, guessed)})
+
+
+
+def count_edits(said, label):
+    """Levenshtein's matrix, written out."""
+    edits = np.zeros((len(said) + 1, len(label) + 1), int)
+    edits[:, 0], edits[0] = range(len(said) + 1), range(len(label) + 1)
+    for i, j in np.ndindex(len(said), len(label)):
+        edits[i + 1, j + 1] = min(edits[i, j + 1] + 1, edits[i + 1, j] + 1, edits[i, j] + (said[i] != label[j]))
+    return edits[-1, -1]
+
+
+def sequences(name, frames, samples, count, longest, blank, cut):
+    """Labels that are said in a row of frames each, with some noise; `cut`: samples have lengths of their own."""
+    output, label = floats(frames, samples, count), rng.integers(0, count - 1, (samples, longest))
+    label += label >= blank
+    label[:, 1] = np.where(rng.random(samples) < 0.5, label[:, 0], label[:, 1])  # equal neighbours
+    used = rng.integers(0, longest + 1, samples) if cut else np.full(samples, longest)
+    ends = rng.integers(frames // 2, frames + 1, samples) if cut else np.full(samples, frames)
+    said, meant = [], []
+    for n in range(samples):
+        at = np.linspace(0, 2 * longest, frames).astype(int)
+        output[np.arange(frames), n, np.where(at % 2 == 1, label[n, np.minimum(at // 2, longest - 1)], blank)] += 2
+        best = output[: ends[n], n].argmax(1)
+        said.append([each for i, each in enumerate(best) if each != blank and (i == 0 or each != best[i - 1])])
+        meant.append(list(label[n, : used[n]]))
+    wrong, all_of = sum(map(count_edits, said, meant)), sum(map(len, meant))
+    spell = lambda rows: ["".join(chr(97 + each) for each in row) for row in rows]  # noqa: E731
+    assert abs(float(char_error_rate(spell(said), spell(meant))) - wrong / all_of) < 1e-6, "torchmetrics, in float32"
+    write(name, "ctc", output, label, {"label_error_rate": wrong / all_of})
+    lines.append(f"blank {blank}")
+    if cut:
+        lines.append("input_lengths " + " ".join(map(str, ends)))
+        lines.append("target_lengths " + " ".join(map(str, used)))
+
+
+sequences("utterances", 20, 13, 6, 5, 0, cut=True)
+sequences("whole", 15, 7, 4, 4, 2, cut=False)
 
 (HERE / "references.txt").write_text("\n".join(lines) + "\n")
