@@ -474,8 +474,8 @@ class DeviceTest(unittest.TestCase):
         ):
             with self.assertRaisesRegex(ortc.ArgumentError, message):
                 self.generate(**options)
-        for name in ("TrainingBlock", "ForwardBlock", "loss", "optim"):
-            with self.assertRaisesRegex(ortc.ArgumentError, f"onnxblock.{name} .*generate_artifacts takes loss="):
+        for name in ("custom_op_library", "load_checkpoint_to_model"):
+            with self.assertRaisesRegex(ortc.ArgumentError, f"onnxblock.{name} .*generate_artifacts takes blocks of onnxblock, loss="):
                 getattr(onnxblock, name)
         self.generate(shapes={"batch": BATCH})
         _, module, _ = self.load()

@@ -66,6 +66,27 @@ THERE = {
     "optim.FP16_Optimizer": "optimizer, **kwargs",
     "artifacts.generate_artifacts": "model, requires_grad=None, frozen_params=None, loss=None, optimizer=None, artifact_directory=None, "
     "prefix='', ort_format=False, custom_op_library=None, additional_output_names=None, nominal_checkpoint=False, loss_input_names=None",
+    "onnxblock.base": "model",
+    "onnxblock.empty_base": "opset_version=None",
+    "onnxblock.TrainingBlock.requires_grad": "argument_name, value=True",
+    "onnxblock.save_checkpoint": "parameters, path_to_checkpoint",
+    "onnxblock.loss.MSELoss": "reduction='mean'",
+    "onnxblock.loss.L1Loss": "reduction='mean'",
+    "onnxblock.loss.MSELoss.build": "loss_input_name, target_name='target'",
+    "onnxblock.loss.L1Loss.build": "loss_input_name, target_name='target'",
+    "onnxblock.loss.BCEWithLogitsLoss.build": "loss_input_name, target_name='target'",
+    "onnxblock.loss.CrossEntropyLoss": "weight=None, reduction='mean', ignore_index=None",
+    "onnxblock.loss.CrossEntropyLoss.build": "scores_input_name, labels_name='labels'",
+    "onnxblock.loss.BCEWithLogitsLoss": "weight=None, reduction='mean', pos_weight=None",
+    "onnxblock.blocks.Constant": "value_float",
+    "onnxblock.blocks.Pow": "exponent",
+    "onnxblock.blocks.Clip": "clip_min=None, clip_max=None",
+    "onnxblock.blocks.Cast": "to",
+    "onnxblock.blocks.InputLike": "like",
+    "onnxblock.blocks.Linear": "in_features, out_features, bias=True, alpha=1.0, beta=1.0",
+    "onnxblock.optim.AdamW": "bias_correction=True, betas=(0.9, 0.999), eps=1e-06, weight_decay=0.0, clip_grad=None",
+    "onnxblock.optim.SGD": "clip_grad=None",
+    "onnxblock.optim.ClipGradNorm": "max_norm",
     "api.CheckpointState.load_checkpoint": "checkpoint_uri",
     "api.CheckpointState.save_checkpoint": "state, checkpoint_uri, include_optimizer_state=False",
     "api.Module": "train_model_uri, state, eval_model_uri=None, device='cpu', session_options=None",
@@ -138,7 +159,7 @@ class PageTest(unittest.TestCase):
         """Of a difference, what is there after it."""
         names: dict[str, Any] = {}
         blocks = list(re.finditer(r"^```(\w*)\n(.*?)^```$", PAGE.read_text(), re.M | re.S))
-        self.assertEqual([block[1] for block in blocks], ["diff", "diff", "diff", "python"])
+        self.assertEqual([block[1] for block in blocks], ["diff", "diff", "diff", "python", "diff"])
         for block in blocks:
             code = block[2]
             if block[1] == "diff":
@@ -209,6 +230,7 @@ class PageTest(unittest.TestCase):
             "optim.SGDConfig": ort_training.optim.SGDConfig,
             "optim.FP16_Optimizer": lambda optimizer=adam, **kwargs: ort_training.optim.FP16_Optimizer(optimizer, **kwargs),
             "artifacts.generate_artifacts": self.generate,
+            "onnxblock.optim.AdamW": ort_training.onnxblock.optim.AdamW,
             "api.Module": module,
             "ORTTrainerOptions": lambda **key: ort_training.ORTTrainerOptions(nest(key)),
         }

@@ -8,9 +8,7 @@ shapes are known; eval_model.onnx is the graph for inference; optimizer_model.on
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shutil
 from collections.abc import Mapping
 from enum import Enum
@@ -19,15 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from ortc._compile import Shape, compile
 from ortc._errors import ArgumentError
-from ortc.compat.ort_training import _safetensors
+from ortc.compat.ort_training._graphs import add_outputs, describe_training, graph_inputs, write_checkpoint
 from ortc.compat.ort_training._notes import note, refuse
-from ortc.compat.ort_training.onnxblock import INSTEAD
+from ortc.compat.ort_training._optimizers import describe_optimizer, find_rate, write_adamw
+from ortc.compat.ort_training.onnxblock import INSTEAD, Block, base, names_of
+from ortc.compat.ort_training.onnxblock.optim import Optimizer
 
 if TYPE_CHECKING:
     import onnx
-
-FLAGS = "ortc.compat.flags"
-"""The key of a model's metadata with flags of `ortc train`, as JSON."""
 
 
 class LossType(Enum):
@@ -48,10 +45,8 @@ _LOSSES = {
     LossType.BCEWithLogitsLoss: "bce_with_logits",
     LossType.L1Loss: "l1",
 }
-ADAMW = "adamw:lr=0.001,beta1=0.9,beta2=0.999,epsilon=1e-6,weight_decay=0"
-"""The AdamW of transformers; its epsilon is Module's to set."""
 _OPTIMIZERS = {
-    OptimType.AdamW: ADAMW,
+    OptimType.AdamW: write_adamw(),
     OptimType.SGD: "sgd:lr=0.001",
 }
 
@@ -60,8 +55,8 @@ def generate_artifacts(
     model: onnx.ModelProto | str | os.PathLike[str],
     requires_grad: list[str] | None = None,
     frozen_params: list[str] | None = None,
-    loss: LossType | str | Mapping[str, str] | None = None,
-    optimizer: OptimType | str | None = None,
+    loss: LossType | Block | str | Mapping[str, str] | None = None,
+    optimizer: OptimType | Optimizer | str | None = None,
     artifact_directory: str | os.PathLike[str] | None = None,
     prefix: str = "",
     ort_format: bool = False,
@@ -73,8 +68,9 @@ def generate_artifacts(
     shapes: Mapping[str, Shape] | None = None,
     **flags: Any,
 ) -> None:
-    """`loss` and `optimizer` also take what ortc.compile does: {"boxes": "smooth_l1@boxes", "classes": "cross_entropy@logits"}, and
-    "lion:lr=1e-4", whose rate must be there. `shapes` as for ortc.compile, `flags` as for `ortc train`: with all shapes known the artifact is compiled now, and devices need
+    """`loss` takes a block of onnxblock, which gets the names of all outputs, or `loss_input_names`, and gives that of the loss and
+    of further outputs, and `optimizer` one of onnxblock.optim. Both take what ortc.compile does: {"boxes": "smooth_l1@boxes",
+    "classes": "cross_entropy@logits"}, and "lion:lr=1e-4", whose rate must be there. `shapes` as for ortc.compile, `flags` as for `ortc train`: with all shapes known the artifact is compiled now, and devices need
     neither the compiler nor the package onnx."""
     import onnx
 
@@ -84,9 +80,9 @@ def generate_artifacts(
         refuse("generate_artifacts(custom_op_library=...)", "operators of libraries have no gradients; `ortc ops` lists what there is")
     if nominal_checkpoint:
         refuse("generate_artifacts(nominal_checkpoint=True)", "give no_weights=True: the artifact has no weights, and the checkpoint all")
-    if loss is not None and not isinstance(loss, (LossType, str, Mapping)):
+    if loss is not None and not isinstance(loss, (LossType, Block, str, Mapping)):
         refuse(f"the loss {type(loss).__qualname__}", INSTEAD)
-    if optimizer is not None and not isinstance(optimizer, (OptimType, str)):
+    if optimizer is not None and not isinstance(optimizer, (OptimType, Optimizer, str)):
         refuse(f"the optimizer {type(optimizer).__qualname__}", INSTEAD)
     if isinstance(optimizer, str) and find_rate(optimizer) is None:
         raise ArgumentError(f"optimizer='{optimizer}' must have its rate, such as '{optimizer.partition(':')[0]}:lr=1e-3'")
@@ -101,32 +97,45 @@ def generate_artifacts(
     graph = onnx.ModelProto()
     graph.CopyFrom(proto)
     outputs = [each.name for each in graph.graph.output]
+    more = list(additional_output_names or ())
     of_losses = {f"loss.{name}" for name in loss} if isinstance(loss, Mapping) else set()
-    for name in additional_output_names or ():
-        if name not in outputs and name not in of_losses:
-            graph.graph.output.append(onnx.ValueInfoProto(name=name))
-    update = optimizer if isinstance(optimizer, str) else _OPTIMIZERS[optimizer] if optimizer else "sgd"
-    flags = {**_loss_flags(loss, loss_input_names, outputs), "optimizer": update, "gradients": True, **flags}
-    if any(node.op_type == "BatchNormalization" for node in graph.graph.node):
-        flags.setdefault("batch_norm", "train")
+    add_outputs(graph, (name for name in more if name not in of_losses))
+    forward = onnx.ModelProto()
+    forward.CopyFrom(graph)
+    if isinstance(loss, Block):
+        with base(graph) as accessor:
+            name, *others = names_of(loss(*(loss_input_names or outputs)))
+        graph, chosen = accessor.model, {"loss": f"output:{name}"}
+        more = [*others, *(each for each in more if each not in others)]
+        add_outputs(graph, (name, *others))
+    else:
+        chosen = _loss_flags(loss, loss_input_names, outputs)
+    update, limit = _find_update(optimizer)
+    clips = {} if limit is None else {"clip_norm": limit}
+    flags = {**chosen, "optimizer": update, "gradients": True, **clips, **flags}
 
     folder = Path(artifact_directory or ".")
     folder.mkdir(parents=True, exist_ok=True)
-    onnx.save(graph, os.fspath(folder / f"{prefix}eval_model.onnx"))
+    onnx.save(forward, os.fspath(folder / f"{prefix}eval_model.onnx"))
     path = folder / f"{prefix}training_model.onnx"
-    graph.metadata_props.add(key="ortc.trainable", value="\n".join(trained))
-    graph.metadata_props.add(key=FLAGS, value=json.dumps(flags))
+    flags = describe_training(graph, trained, flags)
     onnx.save(graph, os.fspath(path))
     if optimizer is not None:
-        onnx.save(_describe_optimizer(update), os.fspath(folder / f"{prefix}optimizer_model.onnx"))
-    metadata = {"trainable": "\n".join(trained), "outputs": json.dumps(additional_output_names or []), "properties": "{}"}
+        onnx.save(describe_optimizer(update, limit), os.fspath(folder / f"{prefix}optimizer_model.onnx"))
     parameters = {name: each for name, each in weights.items() if name in {*trained, *frozen}}
-    _safetensors.write(folder / f"{prefix}checkpoint", parameters, metadata)
+    write_checkpoint(folder / f"{prefix}checkpoint", trained, parameters, more)
 
     compiled = path.with_suffix(".ortc")
     shutil.rmtree(compiled, ignore_errors=True)  # of another model, perhaps
     if shapes or "bindings" in flags or _is_static(graph):
         compile(path, shapes=shapes, output=compiled, **flags)
+
+
+def _find_update(optimizer: OptimType | Optimizer | str | None) -> tuple[str, float | None]:
+    """Its flag, and the largest norm of all gradients."""
+    if isinstance(optimizer, Optimizer):
+        return optimizer.flag, optimizer.clip_norm
+    return (_OPTIMIZERS[optimizer] if isinstance(optimizer, OptimType) else optimizer or "sgd"), None
 
 
 def _check_names(trained: list[str], frozen: list[str], weights: Mapping[str, Any]) -> None:
@@ -140,12 +149,6 @@ def _check_names(trained: list[str], frozen: list[str], weights: Mapping[str, An
         raise ArgumentError("requires_grad is empty: nothing would be trained")
 
 
-def find_rate(flag: str) -> float | None:
-    """The learning rate that a flag of an optimizer gives."""
-    found = re.search(r"[:,]lr=([^,]+)", flag)
-    return float(found[1]) if found else None
-
-
 def _loss_flags(loss: LossType | str | Mapping[str, str] | None, inputs: list[str] | None, outputs: list[str]) -> dict[str, Any]:
     if inputs and (len(inputs) > 1 or isinstance(loss, Mapping)):
         refuse(f"loss_input_names of {len(inputs)}", "name the output that is compared with the label as loss='LOSS@OUTPUT'")
@@ -154,21 +157,6 @@ def _loss_flags(loss: LossType | str | Mapping[str, str] | None, inputs: list[st
     if isinstance(loss, Mapping):
         return {"loss": dict(loss)}
     return {"loss": _LOSSES[loss] if isinstance(loss, LossType) else loss} | ({"loss_input": inputs[0]} if inputs else {})
-
-
-def _describe_optimizer(flag: str) -> onnx.ModelProto:
-    """A model without nodes, with the flag in its metadata."""
-    import onnx
-
-    described = onnx.helper.make_model(onnx.helper.make_graph([], "optimizer", [], []), producer_name="ortc")
-    described.metadata_props.add(key="ortc.compat.optimizer", value=flag)
-    return described
-
-
-def graph_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
-    """Those that are no initializers."""
-    weights = {each.name for each in model.graph.initializer}
-    return [each for each in model.graph.input if each.name not in weights]
 
 
 def _is_static(model: onnx.ModelProto) -> bool:

@@ -21,9 +21,10 @@ from ortc._compile import compile, run_compiler
 from ortc._errors import ArgumentError, StateError
 from ortc._session import Session
 from ortc.compat.ort_training import _safetensors
+from ortc.compat.ort_training._graphs import FLAGS, graph_inputs
 from ortc.compat.ort_training._notes import note
+from ortc.compat.ort_training._optimizers import is_of_transformers, write_adamw
 from ortc.compat.ort_training.api.checkpoint_state import CheckpointState
-from ortc.compat.ort_training.artifacts import ADAMW, FLAGS, graph_inputs
 
 _Shapes = tuple[tuple[int, ...], ...]
 
@@ -213,7 +214,11 @@ class Module:
     @property
     def _optimizer_flag(self) -> str:
         given = self._sessions[0][0].artifact.manifest["flags"] if self._sessions else self._flags
-        return str(given["optimizer"])
+        return str(given.get("optimizer", ""))
+
+    def _choose_optimizer(self, flags: dict[str, Any]) -> None:
+        """Of a graph that onnxblock has made without one."""
+        self._flags.update(flags)
 
     def _add(self, artifact: Artifact) -> Session:
         session = Session(artifact, threads=self._threads, device=self._device)
@@ -232,6 +237,8 @@ class Module:
         wanted = self._find_inputs()
         if wanted is not None and len(inputs) != len(wanted):
             raise ArgumentError(f"a step takes {', '.join(wanted)}, but was given {len(inputs)} arrays")
+        if not self._optimizer_flag:
+            self._choose_optimizer({"optimizer": write_adamw()})
         flags = {"target": "native"} | self._flags
         flags.pop("bindings", None)
         return self._add(compile(self._path, shapes=dict(zip(names, shapes, strict=False)), **flags))
@@ -254,10 +261,15 @@ class Module:
             raise StateError("there are no gradients: call the module in training mode first")
         session["lr"] = rate
         chosen = session.artifact.manifest["optimizer"]
-        if self._optimizer_flag == ADAMW:
-            # AdamW of transformers, which ONNX Runtime has: epsilon is added before the correction of the bias.
+        if is_of_transformers(self._optimizer_flag):
+            # AdamW of transformers, which ONNX Runtime has: epsilon is added before the correction of the bias, and what is left
+            # after the update decays: (p - u) (1 - rate decay) = p (1 - rate decay) - u (1 - rate decay).
             session["epsilon"] = chosen["epsilon"] / math.sqrt(1 - chosen["beta2"] ** (session["step"] + 1))
+            if decay := chosen["weight_decay"]:
+                keep = 1 - rate * decay or math.ulp(0.5)
+                session["lr"], session["weight_decay"] = rate * keep, decay / keep
         session.update_step()
+        session["lr"] = rate
         self._gradients = "used"
 
     def _read(self, name: str) -> NDArray[Any] | None:

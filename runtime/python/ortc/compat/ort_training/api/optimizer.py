@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ortc._errors import ArgumentError
-from ortc.compat.ort_training.artifacts import find_rate
+from ortc.compat.ort_training._optimizers import find_rate, read_optimizer
 
 if TYPE_CHECKING:
     from ortc.compat.ort_training.api.module import Module
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 class Optimizer:
     def __init__(self, optimizer_uri: str | os.PathLike[str], module: Module) -> None:
+        if not module._optimizer_flag:
+            module._choose_optimizer(read_optimizer(os.fspath(optimizer_uri)))
         flag = module._optimizer_flag
         if flag.encode() not in Path(optimizer_uri).read_bytes():
             raise ArgumentError(f"{os.fspath(optimizer_uri)}: the training model was generated with another optimizer, {flag}")

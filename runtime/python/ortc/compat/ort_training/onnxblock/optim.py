@@ -1,0 +1,69 @@
+"""Blocks of optimizers: models without nodes, with the flag of `ortc train` in their metadata.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ortc._errors import StateError
+from ortc.compat.ort_training._notes import refuse
+from ortc.compat.ort_training._optimizers import describe_optimizer, write_adamw
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["SGD", "AdamW", "ClipGradNorm"]
+
+
+class ClipGradNorm:
+    """Of all gradients, for an optimizer's `clip_grad`."""
+
+    def __init__(self, max_norm: float) -> None:
+        self.max_norm = max_norm
+
+
+class Optimizer:
+    flag: str
+
+    def __init__(self, clip_grad: ClipGradNorm | None) -> None:
+        self.clip_norm = None if clip_grad is None else float(clip_grad.max_norm)
+        self._is_built = False
+
+    def __call__(self, parameters: Any) -> None:
+        self._is_built = True
+
+    def to_model_proto(self) -> onnx.ModelProto:
+        if not self._is_built:
+            raise StateError("an optimizer is called with the parameters of a TrainingBlock before its model is taken")
+        return describe_optimizer(self.flag, self.clip_norm)
+
+
+class AdamW(Optimizer):
+    """That of transformers, as there."""
+
+    def __init__(
+        self,
+        bias_correction: bool = True,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        clip_grad: ClipGradNorm | None = None,
+    ) -> None:
+        if not bias_correction:
+            refuse("onnxblock.optim.AdamW(bias_correction=False)", "AdamW corrects the bias of its averages")
+        super().__init__(clip_grad)
+        self.flag = write_adamw(betas, eps, weight_decay)
+
+
+class SGD(Optimizer):
+    def __init__(self, clip_grad: ClipGradNorm | None = None) -> None:
+        super().__init__(clip_grad)
+        self.flag = "sgd:lr=0.001"
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    refuse(f"onnxblock.optim.{name}", f"there are {', '.join(__all__)}; generate_artifacts(optimizer='lion:lr=1e-4') takes the optimizers of `ortc train`")
