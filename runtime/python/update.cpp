@@ -37,8 +37,8 @@ void Update::readProgram() {
   }
   std::sort(pieces.rbegin(), pieces.rend());
   for (const Vector &vector : vectors) {
-    hasBlocks |= vector.block > 1;
-    isUpdate &= vector.block <= pieces.back().first;
+    hasBlocks |= vector.shift > 0;
+    isUpdate &= int64_t(1) << vector.shift <= pieces.back().first;
   }
   if (!isUpdate || !(type == 1 || type == 11))
     raise(ORTC_E_ARGUMENT,
@@ -64,11 +64,14 @@ bool Update::readVectors(const Binding &binding, int64_t &length) {
       length = size;
       type = spec.type;
     }
-    if (spec.rank != 1 || size < 1 || length % size != 0)
+    int shift = 0;
+    while (size > 0 && size << shift < length)
+      ++shift;
+    if (spec.rank != 1 || size < 1 || size << shift != length)
       return false;
     if (isFirst)
-      vectors.push_back({spec.name, "", spec.type, length / size, getElementBytes(spec.type)});
-    if (vectors[at++].block != length / size)
+      vectors.push_back({spec.name, "", spec.type, shift, getElementBytes(spec.type)});
+    if (vectors[at++].shift != shift)
       return false;
   }
   for (uint32_t value : entry.outputs)
@@ -137,9 +140,9 @@ std::string Update::refuse(size_t vector, const Tensor &tensor, const Tensor &fi
   }
   if (!hasType(tensor, wanted.type))
     return describe(tensor) + ", but must be of " + nameType(wanted.type);
-  if (wanted.block == 1)
+  if (wanted.shift == 0)
     return isLike(tensor, first) ? "" : describe(tensor) + ", but must be " + describe(first);
-  const int64_t blocks = (countElements(first) + wanted.block - 1) / wanted.block;
+  const int64_t blocks = wanted.blocksOf(countElements(first));
   return tensor.ndim == 1 && tensor.shape[0] == blocks && isRowMajor(tensor)
              ? ""
              : describe(tensor) + ", but must be [" + std::to_string(blocks) + "]";

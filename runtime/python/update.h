@@ -59,11 +59,12 @@ private:
   struct Vector {
     std::string name, result; ///< `result`: "" where it is read only
     uint8_t type = 0;         ///< TensorProto.DataType
-    int64_t block = 1;        ///< elements of the first vector that one of this is of
+    int shift = 0;            ///< each element is of 2^shift ones of the first vector
     size_t bytes = 0;         ///< of an element
 
     /// Of so many elements of the first vector, of which the last block may be a part.
-    size_t bytesOf(int64_t elements) const { return size_t((elements + block - 1) / block) * bytes; }
+    size_t bytesOf(int64_t elements) const { return size_t(blocksOf(elements)) * bytes; }
+    int64_t blocksOf(int64_t elements) const { return (elements + (int64_t(1) << shift) - 1) >> shift; }
   };
   /// What one thread computes with.
   struct Worker {

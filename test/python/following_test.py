@@ -5,8 +5,10 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 import json
 import math
+import os
 import pathlib
 import random
+import signal
 import tempfile
 import unittest
 
@@ -184,6 +186,37 @@ class SameRunsTest(unittest.TestCase):
         with self.assertRaises(ortc.RangeError):
             trainer.fit()
         self.assertEqual(read_checkpoint(path)[0]["run.step"], "5")
+
+    def test_an_interrupted_fit_saves(self):
+        """Behind a step, or in an evaluation, for which the next fit makes up: bits and best step of a fit without."""
+        options = {"best": "accuracy:max", "eval_every": 8, "lr_schedule": "plateau:factor=0.5,patience=0", "lr": 0.02}
+        whole = ortc.Trainer(compile_digits(), TRAIN, TEST, **options)
+        whole.fit(steps=40)
+
+        class Interrupt(callbacks.Callback):
+            def on_step(self, trainer, event):
+                if event["step"] == 13:
+                    os.kill(os.getpid(), signal.SIGINT)
+
+        def interrupt(outputs, inputs):
+            if trainer.step == 16:
+                os.kill(os.getpid(), signal.SIGINT)
+            return 0.0, 1.0
+
+        for metrics, watch, step in (([], [Interrupt()], 13), ([("interrupt", interrupt)], [], 16)):
+            path = WORK / f"interrupted-{step}.safetensors"
+            trainer = ortc.Trainer(compile_digits(), TRAIN, TEST, metrics=metrics, callbacks=watch, save=path, **options)
+            with self.assertRaises(KeyboardInterrupt):
+                trainer.fit(steps=40)
+            self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
+            self.assertEqual([event.get("event") for event in trainer.history[-2:]], ["interrupted", "save"])
+            self.assertGreater(trainer.evaluate()["loss"] if step == 13 else 1.0, 0.0)
+            self.assertEqual(read_checkpoint(path)[0]["run.step"], str(step))
+            again = ortc.Trainer(compile_digits(), TRAIN, TEST, **options)
+            again.lr = None  # goes on with that of the checkpoint
+            again.load(path)
+            again.fit(steps=40 - step)
+            self.assertEqual((again.best_step, again.session.to_bytes()), (whole.best_step, whole.session.to_bytes()))
 
     def test_iterables(self):
         arrays = np.load(TRAIN)

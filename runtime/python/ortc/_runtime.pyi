@@ -84,7 +84,8 @@ def advance(counters: list[Any]) -> list[float]:
     """Adds one to tensors of one float32, and gives what they are then. Raises ShapeError where one is something else."""
 
 class Update:
-    """A program of vectors, scalars and outputs VECTOR.new, as an update in place of tensors of any length."""
+    """A program of vectors, scalars and outputs VECTOR.new, as an update in place of tensors of any length. Vectors that are
+    shorter have an element for each block of the others."""
 
     def __init__(self, program: Program) -> None: ...
     @property
@@ -99,8 +100,8 @@ class Update:
         """Tensors of the caller."""
 
     def prepare(self, tensors: tuple[list[Any], ...]) -> Batch:
-        """For each vector a list of tensors of PyTorch; those at one place have one shape and one dense layout. Raises
-        ShapeError otherwise, or where types and devices are others."""
+        """For each vector a list of tensors of PyTorch; those at one place have one shape and one dense layout; where
+        vectors are of blocks, rows are in order, and theirs have a rank of 1. Raises ShapeError otherwise, or where types and devices are others."""
 
     def step(self, pool: Pool, batch: Batch, scalars: list[float]) -> None: ...
 

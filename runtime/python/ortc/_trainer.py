@@ -5,7 +5,11 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -127,7 +131,7 @@ class Trainer:
         self._base = self.session.get_scalar("lr") if self._has_rate else 0.0  # of the schedule
         self._rate = self._base  # that was set last
         self._end = 0  # the step after the last of this fit
-        self._is_stopped = False
+        self._is_stopped = self._is_interrupted = False
         self._taken: Rate | None = None
         """What `lr` was when a plateau took it over."""
         self._first = 0  # step of this fit
@@ -204,7 +208,7 @@ class Trainer:
 
     def fit(self, epochs: int = 1, steps: int | None = None) -> list[Event]:
         """Trains for so many epochs, or steps, more than before, and gives the events of this fit. Ctrl-C ends it after the
-        step in progress."""
+        step in progress, with `save` behind a checkpoint."""
         if steps is None and not isinstance(self._train, Arrays):
             last_step, last_epoch = None, self.epoch + epochs
         else:
@@ -216,7 +220,8 @@ class Trainer:
         self._first = self.step
         self._tell("on_begin")
         try:
-            self._fit(last_step, last_epoch)
+            with self._listen():
+                self._fit(last_step, last_epoch)
         except NotFiniteError:
             raise
         except Exception:  # what was trained before it
@@ -224,6 +229,7 @@ class Trainer:
                 self._save_now()
             raise
         finally:
+            self._is_interrupted = False
             self._tell("on_end")
         return self.history[first:]
 
@@ -234,14 +240,37 @@ class Trainer:
             self._evaluate_now(is_due=True)
         while not self._has_ended and self.step != last_step and self.epoch != last_epoch:
             self._train_epoch(last_step)
-        if (not self._is_stopped or self.step == last_step) and self._evaluated != self.step:
+        if self._is_interrupted:
+            self._tell("on_event", {"event": "interrupted", "step": self.step})
+        elif (not self._is_stopped or self.step == last_step) and self._evaluated != self.step:
             self._evaluate_now(is_due=False)
         if self._save is not None and self._saved != self.step:
             self._save_now()
+        if self._is_interrupted:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def _listen(self) -> Iterator[None]:
+        """With `save` the first Ctrl-C lets the step in progress and its checkpoint come to their ends."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if self._save is None or not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield
+            return
+
+        def interrupt(*_: Any) -> None:
+            if self._is_interrupted:
+                raise KeyboardInterrupt
+            self._is_interrupted = True
+
+        before = signal.signal(signal.SIGINT, interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     @property
     def _has_ended(self) -> bool:
-        return self._is_stopped or self._follower.is_exhausted
+        return self._is_stopped or self._is_interrupted or self._follower.is_exhausted
 
     def _begin_rates(self, last_step: int | None) -> None:
         schedule = self._schedule
@@ -366,6 +395,8 @@ class Trainer:
         if self._eval is None:
             return
         found = self._evaluate(self._eval)
+        if self._is_interrupted:  # half of an evaluation is none; the next fit makes up for it
+            return
         self._evaluated = self.step
         losses = {loss.key("loss") for loss in self._losses} | {"loss"}
         numbers = {f"eval_{name}" if name in losses else name: value for name, value in found.items()}
@@ -413,6 +444,7 @@ class Trainer:
             batches = ((data.cut(i), data.count_real(i) if data.is_batch else None) for i in range(data.slices))
         else:
             batches = ((batch, len(next(iter(batch.values())))) for batch in data(self.epoch))
+        batches = itertools.takewhile(lambda _: not self._is_interrupted, batches)
         with averaged(self.session, self.eval_weights):
             return Evaluation(self.session, self._losses, self.metrics).run(batches)
 

@@ -33,7 +33,7 @@ class Callback:
         """After an evaluation: event ("eval"), step, epoch, eval_loss, and the metrics."""
 
     def on_event(self, trainer: Trainer, event: Event) -> None:
-        """After what an evaluation or `save` leads to: event ("best", "plateau", "early_stop", "save"), step, and what `ortc run`
+        """After what an evaluation or `save` leads to: event ("best", "plateau", "early_stop", "save", "interrupted"), step, and what `ortc run`
         writes of it."""
 
     def on_epoch(self, trainer: Trainer, event: Event) -> None:
