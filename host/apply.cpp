@@ -137,12 +137,12 @@ static std::string formatJson(const Evaluation &result, const char *item) {
   for (const LossMeasure &measure : result.losses) {
     if (!measure.name.empty())
       add(measure.key("loss"), formatJsonNumber(float(measure.sum.mean())));
-    if (!measure.hasAccuracy)
+    if (!measure.accuracy)
       continue;
     add(measure.key("accuracy"), formatJsonNumber(measure.getAccuracy()));
-    add(measure.key("right"), std::to_string(measure.right));
-    add(measure.key("counted"), std::to_string(measure.counted));
-    add(measure.key("not_numbers"), std::to_string(measure.notNumbers));
+    add(measure.key("right"), std::to_string(measure.accuracy->right));
+    add(measure.key("counted"), std::to_string(measure.accuracy->counted));
+    add(measure.key("not_numbers"), std::to_string(measure.accuracy->notNumbers));
   }
   for (const auto &[name, value] : result.metrics)
     text += "," + formatJsonString(name) + ":" + formatJsonNumber(value);

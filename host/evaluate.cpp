@@ -25,6 +25,20 @@ const Entry *findPredict(const Artifact &artifact, const Entry &entry) {
   return predict && predict->binding == entry.binding ? predict : nullptr;
 }
 
+/// What an evaluation gives and is given.
+struct Tensors {
+  Tensors(const Artifact &artifact, const Entry &entry) {
+    for (const Entry *from : {&entry, findPredict(artifact, entry)})
+      for (size_t i = 0; from && i < from->outputs.size(); ++i)
+        if (const OutputSpec &output = from->outputs[i]; from == &entry || !findOutput(entry, output.name))
+          outputs.push_back({output.name, output.type, output.shape});
+    for (const InputSpec &input : entry.inputs)
+      inputs.push_back({input.name, input.type, input.shape});
+  }
+
+  std::vector<TensorShape> outputs, inputs;
+};
+
 /// One slice of an evaluation: what the step needs and what becomes of it.
 class SliceEvaluator {
 public:
@@ -32,12 +46,17 @@ public:
                  Evaluation &result)
       : session(session), entry(entry), predict(findPredict(artifact, entry)), metrics(metrics),
         result(result) {
+    const Tensors tensors(artifact, entry);
     for (const LossInfo &loss : artifact.getLosses()) {
-      const bool isHere = findOutput(entry, loss.output);
-      const bool hasOutput = isHere || (predict && findOutput(*predict, loss.output));
-      parts.push_back({loss, hasOutput, {}, {}});
-      result.losses.emplace_back().name = loss.name;
-      isElsewhere |= loss.hasClasses && hasOutput && !isHere;
+      Part &part = parts.emplace_back(loss);
+      LossMeasure &measure = result.losses.emplace_back();
+      measure.name = loss.name;
+      if (!loss.hasClasses || !compareLoss(loss.kind, loss, findShape(tensors.outputs, loss.output),
+                                           findShape(tensors.inputs, loss.label), part.comparison)
+                                   .isOk())
+        continue;
+      measure.accuracy.emplace(part.comparison.facts.classes);
+      isElsewhere |= !findOutput(entry, loss.output);
     }
     for (const std::string &name : metrics.getOutputs())
       isElsewhere |= !findOutput(entry, name);
@@ -63,7 +82,7 @@ public:
     if (double none = 0; isElsewhere)
       ORTC_TRY(session.step(*predict, none));
     for (size_t i = 0; i < parts.size(); ++i)
-      addRight(parts[i], batches.isBatch() ? rows : -1, result.losses[i]);
+      addRight(parts[i], rows, batch, result.losses[i]);
     ORTC_TRY(metrics.addSlice([this](const std::string &name) { return view(name); }, rows, batch));
     if (isShort)
       ORTC_TRY(correct(batch, rows, means));
@@ -83,8 +102,9 @@ public:
 
 private:
   struct Part {
+    explicit Part(const LossInfo &loss) : loss(loss) {}
     const LossInfo &loss;
-    bool hasOutput; ///< what feeds the loss is an output
+    Comparison comparison; ///< where there is an accuracy
     TensorView label, weights;
     bool hasLabel() const { return label.type != DataType::None; }
     bool hasWeights() const { return weights.type != DataType::None; }
@@ -141,13 +161,12 @@ private:
                        counted.shape.empty() || rows < 0 ? getLeading(counted) : rows);
   }
 
-  /// Counts right predictions of the first `rows` rows, or of all.
-  void addRight(const Part &part, int64_t rows, LossMeasure &measure) {
-    if (!part.hasOutput || !part.hasLabel() || !part.loss.hasClasses)
-      return;
-    TensorView output = view(part.loss.output);
-    measure.hasAccuracy |= addAccuracy(part.loss, output, part.label, rows < 0 ? getLeading(output) : rows,
-                                       measure.right, measure.counted, measure.notNumbers);
+  /// Counts right predictions of the first `rows` samples.
+  void addRight(const Part &part, int64_t rows, int64_t batch, LossMeasure &measure) {
+    if (measure.accuracy)
+      readPredictions(
+          part.comparison, [this](const std::string &name) { return view(name); }, rows, batch,
+          [&](const Prediction &prediction) { measure.accuracy->add(prediction); });
   }
 
   /// Takes what repeats samples out of the means, but of losses where it counts nothing.
@@ -235,8 +254,9 @@ private:
 } // namespace
 
 std::string LossMeasure::formatAccuracy() const {
-  return "accuracy " + formatShort(100 * getAccuracy()) + " % (" + std::to_string(right) + " of " +
-         std::to_string(counted) +
+  const int64_t notNumbers = accuracy->notNumbers;
+  return "accuracy " + formatShort(100 * getAccuracy()) + " % (" + std::to_string(accuracy->right) + " of " +
+         std::to_string(accuracy->counted) +
          (notNumbers ? "; " + formatCount(notNumbers, "prediction") + (notNumbers == 1 ? " is" : " are") +
                            " NaN and counted as wrong"
                      : "") +
@@ -257,7 +277,7 @@ std::string Evaluation::formatLosses(const std::function<std::string(double)> &f
   for (const LossMeasure &measure : losses) {
     if (!measure.name.empty())
       text += ", " + measure.name + " " + format(measure.sum.mean());
-    if (measure.hasAccuracy)
+    if (measure.accuracy)
       text += (measure.name.empty() ? ", " : " with ") + measure.formatAccuracy();
   }
   return text;
@@ -277,7 +297,7 @@ double Evaluation::find(const std::string &metric) const {
   for (const LossMeasure &measure : losses) {
     if (metric == measure.key("loss"))
       return measure.sum.mean();
-    if (metric == measure.key("accuracy") && measure.hasAccuracy)
+    if (metric == measure.key("accuracy") && measure.accuracy)
       return measure.getAccuracy();
   }
   return metric == "loss" ? getLoss() : std::numeric_limits<double>::quiet_NaN();
@@ -297,14 +317,8 @@ std::vector<std::string> listFigures(const Artifact &artifact) {
 }
 
 Status checkMetrics(const Artifact &artifact, const Entry &entry, MetricSet &metrics) {
-  std::vector<TensorShape> outputs, inputs;
-  for (const Entry *from : {&entry, findPredict(artifact, entry)})
-    for (size_t i = 0; from && i < from->outputs.size(); ++i)
-      if (const OutputSpec &output = from->outputs[i]; from == &entry || !findOutput(entry, output.name))
-        outputs.push_back({output.name, output.type, output.shape});
-  for (const InputSpec &input : entry.inputs)
-    inputs.push_back({input.name, input.type, input.shape});
-  return metrics.begin(artifact.getLosses(), outputs, inputs);
+  const Tensors tensors(artifact, entry);
+  return metrics.begin(artifact.getLosses(), tensors.outputs, tensors.inputs);
 }
 
 Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "host/metrics/metric_set.h"
 #include "host/session.h"
@@ -13,12 +14,11 @@ namespace ortc::host {
 struct LossMeasure {
   std::string name; ///< empty where it is the only one
   WeightedSum sum;
-  double weight = 1; ///< in the total
-  bool hasAccuracy = false;
-  int64_t right = 0, counted = 0; ///< predictions; counted: labels that are not ignored
-  int64_t notNumbers = 0;         ///< predictions with a NaN; they are wrong
+  double weight = 1;                ///< in the total
+  std::optional<Accuracy> accuracy; ///< where it has classes
   std::string formatAccuracy() const;
-  double getAccuracy() const { return counted ? double(right) / double(counted) : 0; }
+  /// Of no prediction 0.
+  double getAccuracy() const { return accuracy->counted ? accuracy->getShare() : 0; }
   /// The key of a figure among those of all losses: "accuracy", of several "accuracy.NAME".
   std::string key(const std::string &figure) const { return name.empty() ? figure : figure + "." + name; }
 };
@@ -35,7 +35,7 @@ struct Evaluation {
   /// ", NAME VALUE" of every metric.
   std::string formatMetrics() const;
   /// Whether there is one loss, which has an accuracy.
-  bool hasAccuracy() const { return losses.size() == 1 && losses.front().hasAccuracy; }
+  bool hasAccuracy() const { return losses.size() == 1 && losses.front().accuracy; }
   /// The value of a figure (listFigures()) or a metric; NaN where there is none.
   double find(const std::string &metric) const;
 };

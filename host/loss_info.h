@@ -70,10 +70,4 @@ bool canIgnoreLabels(const LossInfo &loss, const TensorView &label);
 /// Overwrites the labels from row `rows` on with the ignored one.
 void ignoreLabels(const LossInfo &loss, const TensorView &label, int64_t rows, uint8_t *data);
 
-/// Adds how many of the first `rows` rows' predictions are right. Ties go to the lower class. Labels are
-/// class indices (ignored ones do not count) or probabilities of the output's shape. A prediction with a NaN in it is
-/// wrong, and counted in `notNumbers` too. False when the shapes do not fit together.
-bool addAccuracy(const LossInfo &loss, const TensorView &output, const TensorView &label, int64_t rows,
-                 int64_t &right, int64_t &total, int64_t &notNumbers);
-
 } // namespace ortc::host

@@ -37,7 +37,7 @@ Status Trainer::evaluateNow(bool isDue) {
   for (const LossMeasure &measure : result.losses) {
     if (!measure.name.empty())
       fields.push_back({measure.key("eval_loss"), formatJsonNumber(measure.sum.mean())});
-    if (measure.hasAccuracy)
+    if (measure.accuracy)
       fields.push_back({measure.key("accuracy"), formatJsonNumber(measure.getAccuracy())});
   }
   for (const auto &[name, value] : result.metrics)

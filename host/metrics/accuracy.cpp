@@ -18,6 +18,19 @@ int64_t findLargest(const double *scores, int64_t classes) {
   return best;
 }
 
+static double divide(int64_t right, int64_t counted) {
+  return counted ? double(right) / double(counted) : std::numeric_limits<double>::quiet_NaN();
+}
+
+void Accuracy::add(const Prediction &prediction) {
+  const int64_t predicted = findLargest(prediction.scores, classes);
+  ++counted;
+  right += predicted == prediction.wanted;
+  notNumbers += predicted < 0;
+}
+
+double Accuracy::getShare() const { return divide(right, counted); }
+
 namespace {
 
 /// A prediction is right where fewer than `most` classes come before the right one: those with a larger score, and
@@ -36,9 +49,7 @@ public:
     }
     right += before < most;
   }
-  double compute() override {
-    return counted ? double(right) / double(counted) : std::numeric_limits<double>::quiet_NaN();
-  }
+  double compute() override { return divide(right, counted); }
 
 private:
   int64_t most, classes, right = 0, counted = 0;
@@ -48,7 +59,7 @@ private:
 
 Status parseAccuracy(const Spec &spec, const std::string &what, MakeMetric &make) {
   make = [](const MetricFacts &facts, std::unique_ptr<Metric> &metric) {
-    metric = std::make_unique<TopK>(1, facts.classes);
+    metric = std::make_unique<Accuracy>(facts.classes);
     return Status();
   };
   return checkMetricKeys(spec, what, {});
@@ -60,7 +71,7 @@ Status parseTokenAccuracy(const Spec &spec, const std::string &what, MakeMetric 
       return Status::refusal(what +
                              " is for samples with a label for each of their tokens, and these have one "
                              "label each; accuracy fits");
-    metric = std::make_unique<TopK>(1, facts.classes);
+    metric = std::make_unique<Accuracy>(facts.classes);
     return Status();
   };
   return checkMetricKeys(spec, what, {});

@@ -52,6 +52,22 @@ public:
   virtual double compute() = 0;
 };
 
+/// The share of predictions whose class with the largest score, of equal ones the lowest, is the right one. With a NaN a
+/// prediction is wrong.
+class Accuracy : public Metric {
+public:
+  explicit Accuracy(int64_t classes) : classes(classes) {}
+  void add(const Prediction &prediction) override;
+  double compute() override { return getShare(); }
+  double getShare() const; ///< NaN of no prediction
+
+  int64_t right = 0, counted = 0;
+  int64_t notNumbers = 0; ///< predictions with a NaN
+
+private:
+  int64_t classes;
+};
+
 /// Makes one; refuses facts that it does not fit.
 using MakeMetric = std::function<Status(const MetricFacts &facts, std::unique_ptr<Metric> &metric)>;
 

@@ -105,32 +105,6 @@ TEST(LossInfoTest, CountsWhatLabelsAndSamplesWeigh) {
   EXPECT_EQ(countLabels(values, label, {}, 2), 2);
 }
 
-TEST(LossInfoTest, CountsRightPredictionsAlongTheClassAxis) {
-  LossInfo loss = parse(R"({"loss": {"kind": "cross_entropy", "axis": 1, "ignore_index": -100}})");
-  // [2, 2, 3]: two samples, two classes, three places.
-  std::vector<float> x = {1, 0, 5, 0, 1, 5, 9, 9, 0, 0, 0, 1};
-  std::vector<int64_t> labels = {0, 1, 0, 0, -100, 0};
-  int64_t right = 0, total = 0, notNumbers = 0;
-  ASSERT_TRUE(addAccuracy(loss, view(DataType::Float32, {2, 2, 3}, x), view(DataType::Int64, {2, 3}, labels),
-                          2, right, total, notNumbers));
-  EXPECT_EQ(right, 4); // the tie goes to class 0
-  EXPECT_EQ(total, 5);
-  EXPECT_FALSE(addAccuracy(loss, view(DataType::Float32, {2, 2, 3}, x), view(DataType::Int64, {2, 2}, labels),
-                           2, right, total, notNumbers));
-}
-
-TEST(LossInfoTest, APredictionThatIsNotANumberIsWrong) {
-  LossInfo loss = parse(R"({"loss": {"kind": "nll", "axis": 1}})");
-  std::vector<float> x = {NAN, NAN, 0, 1, 2, NAN};
-  std::vector<int64_t> labels = {0, 1, 0};
-  int64_t right = 0, total = 0, notNumbers = 0;
-  ASSERT_TRUE(addAccuracy(loss, view(DataType::Float32, {3, 2}, x), view(DataType::Int64, {3}, labels), 3,
-                          right, total, notNumbers));
-  EXPECT_EQ(right, 1);
-  EXPECT_EQ(total, 3);
-  EXPECT_EQ(notNumbers, 2);
-}
-
 TEST(TextTest, NotANumberHasNoSign) {
   EXPECT_EQ(formatShort(NAN), "nan");
   EXPECT_EQ(formatShort(-NAN), "nan");

@@ -448,3 +448,50 @@ TEST(MetricsTest, SequencesAreThoseOfTheirLoss) {
       "metric 'label_error_rate': the output 'y' has shape [3, 2, 3], and its label [1, 2], which cannot be "
       "compared");
 }
+
+/// What the first `rows` samples of `batch` say of the loss cross_entropy.
+static Accuracy countRight(const Shape &shape, const std::vector<float> &output, const Shape &labels,
+                           const std::vector<int64_t> &label, int64_t rows, int64_t batch) {
+  LossInfo loss;
+  loss.kind = "cross_entropy";
+  loss.hasClasses = loss.hasIgnored = true;
+  loss.axis = 1;
+  loss.ignoreIndex = -100;
+  loss.output = "y";
+  Comparison comparison;
+  EXPECT_TRUE(compareLoss("accuracy", loss, {"y", DataType::Float32, shape},
+                          {"label", DataType::Int64, labels}, comparison)
+                  .isOk());
+  Accuracy accuracy(comparison.facts.classes);
+  readPredictions(
+      comparison,
+      [&](const std::string &name) {
+        return name == "y" ? view(DataType::Float32, shape, output.data())
+                           : view(DataType::Int64, labels, label.data());
+      },
+      rows, batch, [&](const Prediction &prediction) { accuracy.add(prediction); });
+  return accuracy;
+}
+
+TEST(AccuracyTest, IsAlongTheClassAxisWithoutIgnoredLabels) {
+  // Two samples, two classes, three places.
+  Accuracy found =
+      countRight({2, 2, 3}, {1, 0, 5, 0, 1, 5, 9, 9, 0, 0, 0, 1}, {2, 3}, {0, 1, 0, 0, -100, 0}, 2, 2);
+  EXPECT_EQ(found.right, 4); // the tie goes to class 0
+  EXPECT_EQ(found.counted, 5);
+  EXPECT_EQ(found.compute(), 0.8);
+}
+
+TEST(AccuracyTest, APredictionThatIsNotANumberIsWrong) {
+  Accuracy found = countRight({3, 2}, {NAN, NAN, 0, 1, 2, NAN}, {3}, {0, 1, 0}, 3, 3);
+  EXPECT_EQ(found.right, 1);
+  EXPECT_EQ(found.counted, 3);
+  EXPECT_EQ(found.notNumbers, 2);
+}
+
+TEST(AccuracyTest, SamplesOfSeveralRowsCountWhole) {
+  // Two samples of two tokens each, of which the first counts.
+  Accuracy found = countRight({4, 2}, {1, 0, 0, 1, 1, 0, 1, 0}, {4}, {0, 1, 1, 1}, 1, 2);
+  EXPECT_EQ(found.right, 2);
+  EXPECT_EQ(found.counted, 2);
+}
