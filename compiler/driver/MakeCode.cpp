@@ -54,10 +54,10 @@ static std::string describeKeptGradients(ModuleOp module, const CompileOptions &
     RankedTensorType type = train::gradientType(parameter);
     bytes += type.getNumElements() * type.getElementTypeBitWidth() / 8;
   }
-  return "; " + flag + " keeps the gradients of all " + std::to_string(parameters.size()) +
+  return "; with " + flag + " the gradients of all " + std::to_string(parameters.size()) +
          " trained tensors" + (options.sparse.empty() ? ", " + std::to_string(bytes) + " bytes," : "") +
-         " until the last one is there, or computes some again; without it, each is gone when its tensor is "
-         "updated";
+         " are kept until the last one is there, or some computed again; without, each is gone when its "
+         "tensor is updated";
 }
 
 Status CodeMaker::placeOutlined() {

@@ -218,8 +218,8 @@ TEST_F(BadInputTest, ABudgetThatClippingBreaks) {
   expectOneMessage(words, 2, "--memory-budget 17000: the smallest budget found to be enough is 17");
   expectOneMessage(
       words, 2,
-      "; --clip-norm keeps the gradients of all 4 trained tensors, 19240 bytes, until the last "
-      "one is there, or computes some again; without it, each is gone when its tensor is updated");
+      "; with --clip-norm the gradients of all 4 trained tensors, 19240 bytes, are kept until the last "
+      "one is there, or some computed again; without, each is gone when its tensor is updated");
 }
 
 TEST_F(BadInputTest, ShardsOfOtherColumns) {

@@ -164,13 +164,19 @@ static void addLaneSums(const LoopProgram &program, LoopPlan &plan) {
   }
 }
 
-/// Whether lanes are as many as a lookup by bytes takes: there are lookups, and sums, whose order is fixed, are not.
+/// Whether lanes are as many as a lookup by bytes takes: there are lookups, sums, whose order is fixed, are not, and
+/// everything lies along the lanes.
 static bool takesWideLookups(const LoopProgram &program, const Target &target) {
+  auto isAcross = [&](const LoopNode &node) {
+    return node.kind == LoopNode::load && !program.isLookup(node) &&
+           (!node.at.dynamic.empty() || (node.at.scales[program.laneDim] & ~int64_t(1)) != 0);
+  };
+  auto isSum = [](const LoopReduction &reduction) {
+    return reduction.kind != nn::ReduceKind::max && reduction.kind != nn::ReduceKind::min;
+  };
   return target.has(Instruction::ByteLookup) && program.dims[program.laneDim].size % kLookupLanes == 0 &&
          llvm::any_of(program.nodes, [&](const LoopNode &node) { return program.isLookup(node); }) &&
-         llvm::all_of(program.reductions, [](const LoopReduction &reduction) {
-           return reduction.kind == nn::ReduceKind::max || reduction.kind == nn::ReduceKind::min;
-         });
+         llvm::none_of(program.nodes, isAcross) && llvm::none_of(program.reductions, isSum);
 }
 
 LoopPlan planLoops(const LoopProgram &program, const Target &target) {
