@@ -52,8 +52,8 @@ public:
   virtual double compute() = 0;
 };
 
-/// The share of predictions whose class with the largest score, of equal ones the lowest, is the right one. With a NaN a
-/// prediction is wrong.
+/// The share of predictions whose class with the largest score, of equal ones the lowest, is the right one. With a NaN
+/// one is wrong.
 class Accuracy : public Metric {
 public:
   explicit Accuracy(int64_t classes) : classes(classes) {}
