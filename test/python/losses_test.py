@@ -167,6 +167,22 @@ class SeveralLossesTest(unittest.TestCase):
             with self.assertRaisesRegex(ortc.ArgumentError, text):
                 ortc.Trainer(artifact, arrays, metrics=[name])
 
+    def test_outputs_with_the_batch_behind_the_classes(self):
+        """7 samples in batches of 4: [4 classes, batch], where the model says it and where it does not."""
+        from onnx import TensorProto, helper, numpy_helper, save
+
+        numbers = np.random.default_rng(0)
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["scores"]), helper.make_node("Transpose", ["scores"], ["y"])]
+        weight = numpy_helper.from_array(numbers.normal(size=(3, 4)).astype(np.float32), "w")
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 3])
+        arrays = {"x": numbers.normal(size=(7, 3)).astype(np.float32), "label": numbers.integers(0, 4, 7)}
+        for dims in (["classes", "batch"], ["made", "up"]):
+            y = helper.make_tensor_value_info("y", TensorProto.FLOAT, dims)
+            graph = helper.make_graph(nodes, "transposed", [x], [y], [weight])
+            save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), WORK / "transposed.onnx")
+            artifact = ortc.compile(WORK / "transposed.onnx", loss="cross_entropy:axis=0", shapes={"batch": 4}, target="native")
+            self.compare_metrics(artifact, arrays, ["accuracy", "topk:k=2", "f1"], steps=1)
+
     def test_batches_and_sessions(self):
         """Names with dots are keywords of a dict, and dicts of them have a place of their own."""
         artifact, data = compile_two(), make_data(TRAIN, 128)

@@ -105,6 +105,11 @@ class Artifact:
     def bindings(self) -> list[str]:
         return [binding["name"] for binding in self.manifest.get("bindings", [])]
 
+    def batch_axes(self, binding: str) -> dict[str, int]:
+        """Of outputs of a binding that have the batch, but not in front: which axis it is."""
+        found = (each for each in self.manifest.get("bindings", []) if each["name"] == binding)
+        return {each["name"]: each["batch_axis"] for one in found for each in one["outputs"] if "batch_axis" in each}
+
     @cached_property
     def plan(self) -> Plan:
         """The memory plan: print it, or show it in a notebook."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ortc._data import Batch
 from ortc._losses import Loss
@@ -46,6 +47,8 @@ class Evaluation:
         self.session = session
         self.parts = [_Part(loss) for loss in losses]
         self.metrics = {name: make() for name, make in metrics.items()}
+        self._batch_axes = session.artifact.batch_axes(session.binding)
+        self._without_rows = {loss.output for loss in losses if loss.axis == 0 or loss.blank is not None}
 
     def run(self, batches: Iterable[tuple[Batch, int | None]]) -> dict[str, float]:
         """Of batches, and how many of their first rows count (None: rows are no samples): `loss`, `loss.NAME` of several
@@ -107,18 +110,18 @@ class Evaluation:
         inputs, outputs = batch, dict(self.session.outputs)
         if real is not None and real < size:
             inputs = {name: values[:real] for name, values in inputs.items()}
-            sequences = {part.loss.output for part in self.parts if part.loss.blank is not None}
-            outputs = {
-                # [frames, samples, classes], and [batch * tokens, classes], say, which has rows of all samples.
-                name: values[:, :real]
-                if name in sequences
-                else values[: len(values) // size * real]
-                if values.ndim and len(values) % size == 0
-                else values
-                for name, values in outputs.items()
-            }
+            outputs = {name: self._cut(name, values, size, real) for name, values in outputs.items()}
         for metric in self.metrics.values():
             metric.add(outputs, inputs)
+
+    def _cut(self, name: str, values: NDArray[Any], size: int, real: int) -> NDArray[Any]:
+        """What an output has of the first samples. Whole where the batch is not in front, and it is not known where it is."""
+        axis = self._batch_axes.get(name, 0)
+        if axis:
+            return values[(slice(None),) * axis + (slice(real),)]
+        # [batch * tokens, classes], say, has rows of all samples.
+        has_rows = name not in self._without_rows and values.ndim and len(values) % size == 0
+        return values[: len(values) // size * real] if has_rows else values
 
     def _correct(self, batch: Batch, size: int, real: int, means: list[float]) -> list[float]:
         """Takes what repeats samples out of the means, but of losses where it counts nothing."""
