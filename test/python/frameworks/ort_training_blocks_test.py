@@ -84,6 +84,15 @@ class WeightedAverage(onnxblock.Block):
         )
 
 
+class SecondMse(onnxblock.TrainingBlock):
+    def __init__(self) -> None:
+        super().__init__()
+        self.loss = onnxblock.loss.MSELoss()
+
+    def build(self, _: str, name: str) -> Any:
+        return self.loss(name)
+
+
 class Masked(onnxblock.TrainingBlock):
     """A mean over the samples of a mask, which is an input."""
 
@@ -292,6 +301,29 @@ class BlocksTest(unittest.TestCase):
             self.generate(WeightedAverage(), "n", optimizer=kind or make(), additional_output_names=["two"])
             self.assertTrue(all(np.array_equal(a, b) for a, b in zip(got, run(), strict=True)))
 
+    def test_an_optimizer_made_late(self) -> None:
+        """Of a module that has no other than the default when it is first called."""
+        for make, is_late in ((onnxblock.optim.AdamW, False), (onnxblock.optim.SGD, True),
+                              (lambda: onnxblock.optim.AdamW(clip_grad=onnxblock.optim.ClipGradNorm(0.5)), True)):
+            training, model, optimizer = SecondMse(), make_model(), make()
+            for name in PARAMETERS:
+                training.requires_grad(name)
+            with onnxblock.base(model):
+                training(*[each.name for each in model.graph.output])
+                for proto, name in zip(training.to_model_proto(), ("training", "eval")):
+                    onnx.save(proto, self.folder / f"{name}_model.onnx")
+                onnxblock.save_checkpoint(training.parameters(), self.folder / "checkpoint")
+            optimizer([])
+            onnx.save(optimizer.to_model_proto(), self.folder / "optimizer_model.onnx")
+            state = api.CheckpointState.load_checkpoint(self.folder / "checkpoint")
+            module = api.Module(self.folder / "training_model.onnx", state, self.folder / "eval_model.onnx")
+            module(self.x, self.chances)
+            if is_late:
+                with self.assertRaisesRegex(ortc.StateError, "make the Optimizer before the module is first called"):
+                    api.Optimizer(self.folder / "optimizer_model.onnx", module)
+            else:
+                api.Optimizer(self.folder / "optimizer_model.onnx", module).step()
+
     def test_clipped_adamw(self) -> None:
         """Of transformers, whose epsilon is added before the correction of the bias; norms are limited first."""
         beta1, beta2, epsilon, decay = 0.8, 0.9, 1e-3, 0.1
@@ -305,10 +337,12 @@ class BlocksTest(unittest.TestCase):
         for step in range(1, 4):
             loss = F.mse_loss(heads(*p, torch.tensor(self.x, dtype=torch.float64))[1], torch.tensor(self.chances, dtype=torch.float64))
             gradients = torch.autograd.grad(loss, p)
+            scalars = [np.float32(each) for each in (0.1, epsilon, decay)]
             scale = min(1.0, 0.05 / (float(torch.stack([each.norm() for each in gradients]).norm()) + 1e-6))
             self.assertLess(scale, 1.0)
             self.assertLess(distance(loss.detach(), torch.tensor(module(self.x, self.chances))), NEAR)
             update.step()
+            self.assertEqual([np.float32(module._current[name]) for name in ("lr", "epsilon", "weight_decay")], scalars)
             module.lazy_reset_grad()
             with torch.no_grad():
                 for each, g, (m, v) in zip(p, gradients, averages):
@@ -344,6 +378,12 @@ class BlocksTest(unittest.TestCase):
             (lambda: onnxblock.optim.AdamWOptimizer, "onnxblock.optim.AdamWOptimizer is not supported: there are SGD"),
             (lambda: onnxblock.custom_op_library, "onnxblock.custom_op_library is not supported: generate_artifacts takes blocks"),
             (lambda: onnxblock.optim.AdamW(bias_correction=False), "AdamW.bias_correction=False. is not supported"),
+            (lambda: self.generate(OneLoss(onnxblock.loss.MSELoss()), optimizer=onnxblock.optim.AdamW(weight_decay=0.1), group="v:weight_decay=0"),
+             "with a decay and group is not supported: all parameters decay alike there"),
+            (lambda: self.generate(OneLoss(onnxblock.loss.MSELoss()), optimizer=onnxblock.optim.AdamW(weight_decay=0.1), no_decay="biases"),
+             "with a decay and no_decay is not supported"),
+            (lambda: self.generate(OneLoss(onnxblock.loss.MSELoss()), optimizer=onnxblock.optim.AdamW(), group={"v": {"weight_decay": 0.1}}),
+             "with a decay and group is not supported"),
             (lambda: self.generate(OneLoss(onnxblock.loss.MSELoss()), loss_input_names=["one", "none"]),
              "the model has no value 'none' of a known shape; its outputs are one, two"),
         ):

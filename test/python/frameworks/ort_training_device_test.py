@@ -168,13 +168,14 @@ class DeviceTest(unittest.TestCase):
 
     def test_the_adamw_of_pytorch(self) -> None:
         """Given as a flag, its epsilon is that of PyTorch, and not that of transformers."""
-        self.generate(shapes={"batch": BATCH}, optimizer="adamw:lr=0.001,epsilon=1e-2,weight_decay=0")
-        state, module, optimizer = self.load()
-        before = state.parameters["2.bias"].data.astype(np.float64)
-        module(*self.batch(0))
-        g = module._gradient("2.bias").astype(np.float64)
-        optimizer.step()
-        self.assert_near(before - 0.001 * g / (np.abs(g) + 1e-2), state.parameters["2.bias"].data)
+        for rest in ("epsilon=1e-2,weight_decay=0", "beta1=0.9,beta2=0.999,epsilon=1e-2,weight_decay=0.0"):
+            self.generate(shapes={"batch": BATCH}, optimizer=f"adamw:lr=0.001,{rest}")
+            state, module, optimizer = self.load()
+            before = state.parameters["2.bias"].data.astype(np.float64)
+            module(*self.batch(0))
+            g = module._gradient("2.bias").astype(np.float64)
+            optimizer.step()
+            self.assert_near(before - 0.001 * g / (np.abs(g) + 1e-2), state.parameters["2.bias"].data)
 
     def test_twenty_steps(self) -> None:
         """Compiled ahead and when first called: losses, gradients, a schedule, and the weights at the end."""

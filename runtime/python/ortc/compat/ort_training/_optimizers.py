@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ortc._errors import ArgumentError
@@ -15,17 +16,34 @@ if TYPE_CHECKING:
     import onnx
 
 _KEY = "ortc.compat.optimizer"
-_ADAMW = "adamw:lr=0.001,beta1={},beta2={},epsilon={},weight_decay={}"
+_OF_TRANSFORMERS = "ortc.compat.optimizer.transformers"
 
 
-def write_adamw(betas: Any = (0.9, 0.999), eps: float = 1e-6, weight_decay: float = 0.0) -> str:
-    """The AdamW of transformers; its epsilon is Module's to set."""
-    return _ADAMW.format(*(repr(float(each)) for each in (*betas, eps, weight_decay)))
+@dataclass(frozen=True)
+class Update:
+    flag: str
+    clip_norm: float | None = None
+    """Of all gradients."""
+    is_of_transformers: bool = False
+    """AdamW as transformers has it; its epsilon and decay are Module's to set."""
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        return {"optimizer": self.flag} | ({} if self.clip_norm is None else {"clip_norm": self.clip_norm})
 
 
-def is_of_transformers(flag: str) -> bool:
-    """Whether write_adamw has written it."""
-    return re.fullmatch(_ADAMW.replace("{}", "[^,]+"), flag) is not None
+def make_adamw(
+    betas: Any = (0.9, 0.999), eps: float = 1e-6, weight_decay: float = 0.0, clip_norm: float | None = None
+) -> Update:
+    """That of transformers."""
+    beta1, beta2, epsilon, decay = (repr(float(each)) for each in (*betas, eps, weight_decay))
+    flag = f"adamw:lr=0.001,beta1={beta1},beta2={beta2},epsilon={epsilon},weight_decay={decay}"
+    return Update(flag, clip_norm, is_of_transformers=True)
+
+
+def is_of_transformers(file: bytes) -> bool:
+    """Whether a model of describe_optimizer is of such an AdamW; read without the package onnx, which devices do without."""
+    return _OF_TRANSFORMERS.encode() in file
 
 
 def find_rate(flag: str) -> float | None:
@@ -34,14 +52,16 @@ def find_rate(flag: str) -> float | None:
     return float(found[1]) if found else None
 
 
-def describe_optimizer(flag: str, clip_norm: float | None = None) -> onnx.ModelProto:
+def describe_optimizer(update: Update) -> onnx.ModelProto:
     """A model without nodes, with the flag in its metadata."""
     import onnx
 
     described = onnx.helper.make_model(onnx.helper.make_graph([], "optimizer", [], []), producer_name="ortc")
-    described.metadata_props.add(key=_KEY, value=flag)
-    if clip_norm is not None:
-        described.metadata_props.add(key=f"{_KEY}.flags", value=json.dumps({"clip_norm": clip_norm}))
+    described.metadata_props.add(key=_KEY, value=update.flag)
+    if update.clip_norm is not None:
+        described.metadata_props.add(key=f"{_KEY}.flags", value=json.dumps({"clip_norm": update.clip_norm}))
+    if update.is_of_transformers:
+        described.metadata_props.add(key=_OF_TRANSFORMERS, value="1")
     return described
 
 

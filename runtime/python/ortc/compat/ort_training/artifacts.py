@@ -19,7 +19,7 @@ from ortc._compile import Shape, compile
 from ortc._errors import ArgumentError
 from ortc.compat.ort_training._graphs import add_outputs, describe_training, graph_inputs, write_checkpoint
 from ortc.compat.ort_training._notes import note, refuse
-from ortc.compat.ort_training._optimizers import describe_optimizer, find_rate, write_adamw
+from ortc.compat.ort_training._optimizers import Update, describe_optimizer, find_rate, make_adamw
 from ortc.compat.ort_training.onnxblock import INSTEAD, Block, base, names_of
 from ortc.compat.ort_training.onnxblock.optim import Optimizer
 
@@ -46,8 +46,8 @@ _LOSSES = {
     LossType.L1Loss: "l1",
 }
 _OPTIMIZERS = {
-    OptimType.AdamW: write_adamw(),
-    OptimType.SGD: "sgd:lr=0.001",
+    OptimType.AdamW: make_adamw(),
+    OptimType.SGD: Update("sgd:lr=0.001"),
 }
 
 
@@ -110,9 +110,10 @@ def generate_artifacts(
         add_outputs(graph, (name, *others))
     else:
         chosen = _loss_flags(loss, loss_input_names, outputs)
-    update, limit = _find_update(optimizer)
-    clips = {} if limit is None else {"clip_norm": limit}
-    flags = {**chosen, "optimizer": update, "gradients": True, **clips, **flags}
+    update = _find_update(optimizer)
+    if update.is_of_transformers:
+        _check_groups(update, flags)
+    flags = {**chosen, **update.flags, "gradients": True, **flags}
 
     folder = Path(artifact_directory or ".")
     folder.mkdir(parents=True, exist_ok=True)
@@ -121,7 +122,7 @@ def generate_artifacts(
     flags = describe_training(graph, trained, flags)
     onnx.save(graph, os.fspath(path))
     if optimizer is not None:
-        onnx.save(describe_optimizer(update, limit), os.fspath(folder / f"{prefix}optimizer_model.onnx"))
+        onnx.save(describe_optimizer(update), os.fspath(folder / f"{prefix}optimizer_model.onnx"))
     parameters = {name: each for name, each in weights.items() if name in {*trained, *frozen}}
     write_checkpoint(folder / f"{prefix}checkpoint", trained, parameters, more)
 
@@ -131,11 +132,21 @@ def generate_artifacts(
         compile(path, shapes=shapes, output=compiled, **flags)
 
 
-def _find_update(optimizer: OptimType | Optimizer | str | None) -> tuple[str, float | None]:
-    """Its flag, and the largest norm of all gradients."""
+def _find_update(optimizer: OptimType | Optimizer | str | None) -> Update:
     if isinstance(optimizer, Optimizer):
-        return optimizer.flag, optimizer.clip_norm
-    return (_OPTIMIZERS[optimizer] if isinstance(optimizer, OptimType) else optimizer or "sgd"), None
+        return optimizer.update
+    return _OPTIMIZERS[optimizer] if isinstance(optimizer, OptimType) else Update(optimizer or "sgd")
+
+
+def _check_groups(update: Update, flags: Mapping[str, Any]) -> None:
+    """Module decays behind the update by a rate and a decay that all parameters share."""
+    decays = not update.flag.endswith("weight_decay=0.0")
+    for name in ("group", "no_decay"):
+        if name in flags and (decays or "weight_decay" in str(flags[name])):
+            refuse(
+                f"AdamW of OptimType and onnxblock.optim with a decay and {name}",
+                "all parameters decay alike there; give optimizer='adamw:lr=...,weight_decay=...', which is PyTorch's",
+            )
 
 
 def _check_names(trained: list[str], frozen: list[str], weights: Mapping[str, Any]) -> None:

@@ -23,7 +23,7 @@ from ortc._session import Session
 from ortc.compat.ort_training import _safetensors
 from ortc.compat.ort_training._graphs import FLAGS, graph_inputs
 from ortc.compat.ort_training._notes import note
-from ortc.compat.ort_training._optimizers import is_of_transformers, write_adamw
+from ortc.compat.ort_training._optimizers import make_adamw
 from ortc.compat.ort_training.api.checkpoint_state import CheckpointState
 
 _Shapes = tuple[tuple[int, ...], ...]
@@ -64,6 +64,8 @@ class Module:
             note("of session_options, Module takes intra_op_num_threads alone")
         self._sessions: list[tuple[Session, set[_Shapes]]] = []
         self._current: Session | None = None
+        self._has_default = False
+        """Whether it was called before its Optimizer was made, and has taken AdamW."""
         self._gradients = "none"
         """none, fresh (of one module(...) or more), or used by an update."""
         compiled = self._path.with_suffix(".ortc")
@@ -238,7 +240,8 @@ class Module:
         if wanted is not None and len(inputs) != len(wanted):
             raise ArgumentError(f"a step takes {', '.join(wanted)}, but was given {len(inputs)} arrays")
         if not self._optimizer_flag:
-            self._choose_optimizer({"optimizer": write_adamw()})
+            self._choose_optimizer(make_adamw().flags)
+            self._has_default = True
         flags = {"target": "native"} | self._flags
         flags.pop("bindings", None)
         return self._add(compile(self._path, shapes=dict(zip(names, shapes, strict=False)), **flags))
@@ -255,21 +258,24 @@ class Module:
             session.from_bytes(_safetensors.serialize({**known, **self._state._optimizer}, {}))
         self._current = session
 
-    def _update(self, rate: float) -> None:
+    def _update(self, rate: float, is_of_transformers: bool) -> None:
         session = self._current
         if session is None or self._gradients != "fresh":
             raise StateError("there are no gradients: call the module in training mode first")
         session["lr"] = rate
-        chosen = session.artifact.manifest["optimizer"]
-        if is_of_transformers(self._optimizer_flag):
+        chosen, kept = session.artifact.manifest["optimizer"], {"lr": rate}
+        if is_of_transformers:
             # AdamW of transformers, which ONNX Runtime has: epsilon is added before the correction of the bias, and what is left
             # after the update decays: (p - u) (1 - rate decay) = p (1 - rate decay) - u (1 - rate decay).
+            kept["epsilon"] = session["epsilon"]
             session["epsilon"] = chosen["epsilon"] / math.sqrt(1 - chosen["beta2"] ** (session["step"] + 1))
             if decay := chosen["weight_decay"]:
+                kept["weight_decay"] = session["weight_decay"]
                 keep = 1 - rate * decay or math.ulp(0.5)
                 session["lr"], session["weight_decay"] = rate * keep, decay / keep
         session.update_step()
-        session["lr"] = rate
+        for name, value in kept.items():
+            session[name] = value
         self._gradients = "used"
 
     def _read(self, name: str) -> NDArray[Any] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ortc._errors import StateError
 from ortc.compat.ort_training._notes import refuse
-from ortc.compat.ort_training._optimizers import describe_optimizer, write_adamw
+from ortc.compat.ort_training._optimizers import Update, describe_optimizer, make_adamw
 
 if TYPE_CHECKING:
     import onnx
@@ -24,11 +24,13 @@ class ClipGradNorm:
         self.max_norm = max_norm
 
 
-class Optimizer:
-    flag: str
+def _norm_of(clip_grad: ClipGradNorm | None) -> float | None:
+    return None if clip_grad is None else float(clip_grad.max_norm)
 
-    def __init__(self, clip_grad: ClipGradNorm | None) -> None:
-        self.clip_norm = None if clip_grad is None else float(clip_grad.max_norm)
+
+class Optimizer:
+    def __init__(self, update: Update) -> None:
+        self.update = update
         self._is_built = False
 
     def __call__(self, parameters: Any) -> None:
@@ -37,7 +39,7 @@ class Optimizer:
     def to_model_proto(self) -> onnx.ModelProto:
         if not self._is_built:
             raise StateError("an optimizer is called with the parameters of a TrainingBlock before its model is taken")
-        return describe_optimizer(self.flag, self.clip_norm)
+        return describe_optimizer(self.update)
 
 
 class AdamW(Optimizer):
@@ -53,14 +55,12 @@ class AdamW(Optimizer):
     ) -> None:
         if not bias_correction:
             refuse("onnxblock.optim.AdamW(bias_correction=False)", "AdamW corrects the bias of its averages")
-        super().__init__(clip_grad)
-        self.flag = write_adamw(betas, eps, weight_decay)
+        super().__init__(make_adamw(betas, eps, weight_decay, _norm_of(clip_grad)))
 
 
 class SGD(Optimizer):
     def __init__(self, clip_grad: ClipGradNorm | None = None) -> None:
-        super().__init__(clip_grad)
-        self.flag = "sgd:lr=0.001"
+        super().__init__(Update("sgd:lr=0.001", _norm_of(clip_grad)))
 
 
 def __getattr__(name: str) -> Any:
