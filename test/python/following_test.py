@@ -15,7 +15,7 @@ import unittest
 import numpy as np
 import ortc
 from ortc import callbacks
-from ortc._following import Goal, Plateau
+from ortc._following import Follower, Goal, Plateau
 from ortc._names import format_exact, suggest
 from losses_test import compile_two, make_data
 from support import TEST, TRAIN, WORK, compile_digits, read_checkpoint, run_tool
@@ -253,6 +253,11 @@ class RefusalsTest(unittest.TestCase):
             "factor is '2', but it must be a number from 0 to 1": {"lr_schedule": "plateau:factor=2", "eval": TEST},
             "factor is 1, but it must be below 1": {"lr_schedule": "plateau:factor=1", "eval": TEST},
             "patience is '1.5', but it must be a whole number": {"lr_schedule": "plateau:patience=1.5", "eval": TEST},
+            f"patience is '{'9' * 400}', but it must be a whole number from 0 to": {"lr_schedule": f"plateau:patience={'9' * 400}", "eval": TEST},
+            "patience is '1_0', but": {"lr_schedule": "plateau:patience=1_0,cooldown= 3", "eval": TEST},
+            "cooldown is ' 3', but": {"lr_schedule": "plateau:cooldown= 3", "eval": TEST},
+            "factor is ' 0.5', but": {"lr_schedule": "plateau:factor= 0.5", "eval": TEST},
+            "min is '1_0', but": {"lr_schedule": "plateau:min=1_0", "eval": TEST},
             "threshold_mode is 'ab'; there are rel and abs; did you mean 'abs'": {"lr_schedule": "plateau:threshold_mode=ab", "eval": TEST},
         }.items():
             with self.subTest(text), self.assertRaisesRegex(ortc.ArgumentError, text):
@@ -285,6 +290,18 @@ class TextTest(unittest.TestCase):
         for _ in range(1000):
             value = math.ldexp(numbers.random(), numbers.randrange(-200, 200))
             self.assertEqual(float(format_exact(value)), value)
+
+    def test_only_finite_values_are_better(self):
+        for is_maximum, far in ((False, -math.inf), (True, math.inf)):
+            plateau = Plateau.parse("plateau:patience=0,factor=0.5")
+            follower = Follower(Goal("loss", is_maximum), 3, plateau, False)
+            self.assertEqual(follower.add(far, 1, 1.0), (False, 0.5))
+            self.assertEqual(follower.add(2.0, 2, 0.5), (True, 0.5))
+            for step, value in enumerate((far, -far, math.nan), 3):
+                self.assertFalse(follower.add(value, step, 0.5)[0])
+                self.assertEqual((follower.best, follower.plateau.best), (2.0, 2.0))
+            self.assertIn("best=2", follower.describe()["run.plateau.state"])
+            self.assertTrue(follower.is_exhausted)
 
     def test_texts_go_both_ways(self):
         for text in ("plateau:factor=0.5,patience=2,threshold=1e-04,threshold_mode=abs,cooldown=1,min=1e-05,epsilon=1e-08",):

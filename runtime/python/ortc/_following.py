@@ -1,4 +1,4 @@
-"""What a training makes of its evaluations: the best one, an early end, a learning rate that falls.
+"""Following evaluations: which was the best, whether the training ends early, and whether the learning rate falls.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ortc._errors import ArgumentError, FormatError
-from ortc._names import describe_names, format_exact, join_words, suggest
+from ortc._names import describe_names, format_exact, join_words, parse_number, suggest
 
 _MOST = 1 << 53
 _LARGEST = sys.float_info.max
@@ -37,11 +37,8 @@ def _parse_spec(text: str, what: str) -> tuple[str, dict[str, str]]:
 def _read(values: Mapping[str, str], what: str, key: str, least: float, most: float) -> Any:
     """A whole number where the limits are whole."""
     is_whole = isinstance(least, int)
-    try:
-        value = int(values[key]) if is_whole else float(values[key])
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and least <= value <= most):
+    value = parse_number(values[key], is_whole)
+    if value is None or not least <= value <= most:
         limits = f"{least} to {most}" if is_whole else f"{format_exact(least)} to {format_exact(most)}"
         raise ArgumentError(f"{what}: {key} is '{values[key]}', but it must be a {'whole ' * is_whole}number from {limits}")
     return value
@@ -126,7 +123,7 @@ class Plateau:
 
     def _is_better(self, value: float, is_maximum: bool) -> bool:
         best, threshold = self.best, self.threshold
-        if best is None:
+        if best is None or not math.isfinite(value):
             return math.isfinite(value)
         if self.threshold_mode == "rel":
             return value > best * (threshold + 1) if is_maximum else value < best * (1 - threshold)

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -37,6 +38,13 @@ def suggest(text: str, words: Sequence[str]) -> str:
 def describe_names(name: str, names: Sequence[str]) -> str:
     """ "there are a, b and c", and which of them is meant where `name` is nearly one."""
     return f"there are {join_words(names)}{suggest(name, names)}"
+
+
+def parse_number(text: str, is_whole: bool) -> float | None:
+    """Digits, with a sign and, where it may be a fraction, a point or an exponent; None of other text."""
+    if is_whole:
+        return int(text) if re.fullmatch("-?[0-9]{1,18}", text) else None
+    return float(text) if re.fullmatch(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text) else None
 
 
 def format_exact(value: float) -> str:
