@@ -139,6 +139,11 @@ class SeveralLossesTest(unittest.TestCase):
         self.compare_metrics(compile_two(loss="cross_entropy:probabilities=1"), {"pixels": pixels, "label": chances}, choices[:4])
         decisions = {"pixels": pixels, "label": chances}
         self.compare_metrics(compile_two(loss="bce_with_logits"), decisions, ["accuracy", "f1", "f1:average=macro", "auc", "iou"])
+        for loss in ("multilabel_soft_margin", "focal", "dice"):
+            self.compare_metrics(compile_two(loss=loss), decisions, ["accuracy", "f1"])
+        signs = {"pixels": pixels, "label": 2 * chances - 1}
+        for loss in ("hinge", "soft_margin"):
+            self.compare_metrics(compile_two(loss=loss), signs, ["accuracy", "f1"])
         self.compare_metrics(compile_two(loss="mse"), decisions, ["mae", "rmse", "r2"])
         two = compile_two(loss={"a": "cross_entropy@output", "b": "mse@relu"})
         hidden = make_data(TEST, 150)["label.hidden"]
@@ -147,7 +152,10 @@ class SeveralLossesTest(unittest.TestCase):
         for text, name in {"k is 11, and the output has 10 classes": "topk:k=11", "binary": "f1:average=binary", "two classes": "auc",
                            "it has no key 'n'": "topk:n=3", "a label for each of their tokens": "token_accuracy",
                            "it fits accuracy, topk": "mae", "has no output 'y'": "f1:output=y,label=label",
-                           "belong together": "f1:output=output"}.items():
+                           "belong together": "f1:output=output", "k is '1_0', but it must be a whole number": "topk:k=1_0",
+                           "there is no metric 'loss'; there are accuracy, topk": "loss",
+                           "^metric 'f1:average=x': average is 'x'": "f1:average=x",
+                           "axis is 'x', but it must be a whole": "f1:output=output,label=label,axis=x"}.items():
             with self.assertRaisesRegex(ortc.ArgumentError, text):
                 ortc.Trainer(compile_two(loss="cross_entropy"), {"pixels": pixels, "label": label}, metrics=[name])
 
@@ -215,6 +223,8 @@ class SeveralLossesTest(unittest.TestCase):
         self.assertEqual(both["accuracy.b"], one["accuracy.b"])
         with self.assertRaisesRegex(ortc.ArgumentError, "metric 'f1': there are 2 losses; output=NAME,label=INPUT"):
             ortc.Trainer(artifact, arrays, arrays, metrics=["f1"])
+        with self.assertRaisesRegex(ortc.ArgumentError, "^metric 'accuracy': there are 2 losses; output=NAME,label=INPUT"):
+            ortc.Trainer(artifact, arrays, arrays, best="accuracy:max")
 
 
 if __name__ == "__main__":

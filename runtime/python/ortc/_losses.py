@@ -34,6 +34,8 @@ class Loss:
     """Labels of this class take no part."""
     is_sum: bool
     """Over samples, instead of a mean."""
+    compares: str
+    """What outputs and labels are where they are no classes: "values", or "decisions" beside logits; else empty."""
     compares_samples: bool
     """The term of one depends on others."""
     class_weight: tuple[float, ...]
@@ -88,6 +90,7 @@ def _read_loss(row: Mapping[str, Any]) -> Loss:
         axis=row.get("axis"),
         ignored=row.get("ignore_index"),
         is_sum=row.get("reduction") == "sum",
+        compares=row.get("compares", ""),
         compares_samples=bool(row.get("compares_samples")),
         class_weight=tuple(factors) if isinstance(factors, list) else (),
         inputs=tuple(row.get("inputs", ())),

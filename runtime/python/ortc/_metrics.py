@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ortc._errors import ArgumentError
 from ortc._losses import Loss
-from ortc._names import join_words, suggest
+from ortc._names import count_edits, join_words, parse_number, suggest
 
 Batch = Mapping[str, Any]
 Metric = Callable[[Batch, Batch], tuple[float, float]]
@@ -238,17 +238,6 @@ class _Comparison:
         return scores[: len(wanted)][counted], wanted[counted]
 
 
-def _count_edits(said: Array, label: Array) -> int:
-    """What must be inserted, removed or replaced to make one the other (Levenshtein)."""
-    places = np.arange(len(label) + 1)
-    row = places
-    for each in said:
-        above = row + 1
-        above[1:] = np.minimum(above[1:], row[:-1] + (label != each))
-        row = np.minimum.accumulate(above - places) + places
-    return int(row[-1])
-
-
 class _LabelErrors:
     """label_error_rate: the best class of every frame, without repetitions and blanks, beside the labels."""
 
@@ -264,7 +253,7 @@ class _LabelErrors:
         for frames, end, wanted, size in zip(best.T, ends, label, sizes):
             frames, wanted = frames[:end], wanted[:size]
             is_new = np.concatenate([[True], frames[1:] != frames[:-1]])[: len(frames)]
-            self.wrong += _count_edits(frames[is_new & (frames != compared.blank)], wanted)
+            self.wrong += count_edits(frames[is_new & (frames != compared.blank)].tolist(), wanted.tolist())
             self.counted += len(wanted)
 
     def compute(self) -> float:
@@ -288,6 +277,13 @@ def _refuse(text: str, why: str) -> ArgumentError:
     return ArgumentError(f"metric '{text}'{why}")
 
 
+def _read_whole(text: str, keys: Mapping[str, str], key: str) -> int:
+    value = parse_number(keys[key], is_whole=True)
+    if value is None:
+        raise _refuse(text, f": {key} is '{keys[key]}', but it must be a whole number")
+    return int(value)
+
+
 def _find(text: str, what: str, values: Sequence[Value], name: str) -> Value:
     for each in values:
         if each[0] == name:
@@ -304,10 +300,9 @@ def _compare_loss(text: str, losses: list[Loss], outputs: Sequence[Value], input
         raise _refuse(text, f": the graph computes its loss, so no label is known{instead}")
     if loss.blank is not None:
         return _compare_sequences(text, loss, outputs, inputs)
-    kinds = {"bce_with_logits": _DECISIONS, "mse": _VALUES, "l1": _VALUES, "smooth_l1": _VALUES, "huber": _VALUES}
     output, label = _find(text, "output", outputs, loss.output), _find(text, "input", inputs, loss.label)
     of_classes = _CHANCES if "float" in label[1] else _INDICES
-    kind = of_classes if loss.axis is not None else kinds.get(loss.kind)
+    kind = of_classes if loss.axis is not None else {"decisions": _DECISIONS, "values": _VALUES}.get(loss.compares)
     if kind is None:
         raise _refuse(text, f" does not fit the loss '{loss.kind}'{instead}")
     return _measure(text, _Comparison(loss.output, loss.label, kind, loss.axis or 0, loss.ignored), output, label)
@@ -340,7 +335,7 @@ def _compare_tensors(
     """By the types: integers are classes along the axis that the label has not, or decisions; other labels are values for
     metrics of these, else decisions, or probabilities of classes where an axis is given."""
     output, label = _find(text, "output", outputs, keys["output"]), _find(text, "input", inputs, keys["label"])
-    axis, ignored = (int(keys[key]) if key in keys else None for key in ("axis", "ignore"))
+    axis, ignored = (_read_whole(text, keys, key) if key in keys else None for key in ("axis", "ignore"))
     rank = len(output[2])
     if axis is not None and not -rank <= axis < rank:
         raise _refuse(text, f": the output '{output[0]}' has shape {list(output[2])}, and no such axis")
@@ -384,7 +379,7 @@ def _choose(text: str, name: str, keys: dict[str, str], comparison: _Comparison)
         raise _refuse(text, f" needs labels that are {' or '.join(_TAKES[name])}, and these are {comparison.kind}; it fits {fitting}")
     make: Callable[[], Any]
     if name == "topk":
-        most = int(keys.get("k", 5))
+        most = _read_whole(text, {"k": "5"} | keys, "k")
         if not 1 <= most <= classes:
             raise _refuse(text, f": k is {most}, and the output has {classes} classes")
         make = lambda: _TopK(most)  # noqa: E731
@@ -412,7 +407,8 @@ def _choose(text: str, name: str, keys: dict[str, str], comparison: _Comparison)
     return lambda: _Compared(comparison, make())
 
 
-def _parse(text: str, losses: list[Loss], outputs: Sequence[Value], inputs: Sequence[Value]) -> MakeMeasure:
+def find_metric(text: str, losses: list[Loss], outputs: Sequence[Value], inputs: Sequence[Value]) -> MakeMeasure:
+    """One of `ortc eval --metric`."""
     name, _, rest = text.partition(":")
     if name not in _TAKES:
         known = f"there are {join_words(list(_TAKES))}, or give a pair of a name and a function"
@@ -424,16 +420,13 @@ def _parse(text: str, losses: list[Loss], outputs: Sequence[Value], inputs: Sequ
         raise _refuse(text, f": it has no key '{sorted(unknown)[0]}'; it takes {', '.join(sorted(own | named))}")
     if ("output" in keys) != ("label" in keys) or ("output" not in keys and named & set(keys)):
         raise _refuse(text, ": output=NAME and label=INPUT belong together, and axis and ignore to them")
-    try:
-        if "output" in keys and _SEQUENCES in _TAKES[name]:
-            comparison = _compare_named(text, keys, losses, outputs, inputs)
-        elif "output" in keys:
-            comparison = _compare_tensors(text, name, keys, outputs, inputs)
-        else:
-            comparison = _compare_loss(text, losses, outputs, inputs)
-        return _choose(text, name, keys, comparison)
-    except ValueError as error:
-        raise _refuse(text, f": {error}") from error
+    if "output" in keys and _SEQUENCES in _TAKES[name]:
+        comparison = _compare_named(text, keys, losses, outputs, inputs)
+    elif "output" in keys:
+        comparison = _compare_tensors(text, name, keys, outputs, inputs)
+    else:
+        comparison = _compare_loss(text, losses, outputs, inputs)
+    return _choose(text, name, keys, comparison)
 
 
 def find_metrics(
@@ -453,7 +446,7 @@ def find_metrics(
             loss = of_losses[name]
             spec = f"accuracy:output={loss.output},label={loss.label},axis={loss.axis}"
             spec += f",ignore={loss.ignored}" if loss.ignored is not None else ""
-            found[name] = _parse(spec, losses, outputs, inputs)
-        if not names and each != "loss":
-            found[each] = _parse(each, losses, outputs, inputs)
+            found[name] = find_metric(spec, losses, outputs, inputs)
+        if not names:
+            found[each] = find_metric(each, losses, outputs, inputs)
     return found

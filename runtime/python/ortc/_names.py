@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import Any
 
 
 def join_words(words: Sequence[str]) -> str:
@@ -16,13 +17,13 @@ def join_words(words: Sequence[str]) -> str:
     return ", ".join(words[:-1]) + " and " * (len(words) > 1) + words[-1]
 
 
-def _distance(a: str, b: str) -> int:
-    """Of Levenshtein."""
+def count_edits(a: Sequence[Any], b: Sequence[Any]) -> int:
+    """What must be inserted, removed or replaced to make one the other (Levenshtein)."""
     row = list(range(len(b) + 1))
-    for i, letter in enumerate(a):
+    for i, each in enumerate(a):
         diagonal, row[0] = row[0], i + 1
         for k, other in enumerate(b):
-            replaced = diagonal + (letter != other)
+            replaced = diagonal + (each != other)
             diagonal = row[k + 1]
             row[k + 1] = min(replaced, row[k] + 1, diagonal + 1)
     return row[-1]
@@ -30,7 +31,7 @@ def _distance(a: str, b: str) -> int:
 
 def suggest(text: str, words: Sequence[str]) -> str:
     """ "; did you mean 'word'?" where one of the words is close to the text, else nothing."""
-    found = [(_distance(text, word), i) for i, word in enumerate(words)]
+    found = [(count_edits(text, word), i) for i, word in enumerate(words)]
     near = [each for each in found if each[0] <= 1 + len(text) // 4 and each[0] < len(words[each[1]])]
     return f"; did you mean '{words[min(near)[1]]}'?" if near and text else ""
 

@@ -24,7 +24,7 @@ from ortc._evaluation import Evaluation
 from ortc._following import Follower, Goal, Plateau
 from ortc._kept import is_kept_name, keep_checkpoint
 from ortc._losses import read_losses
-from ortc._metrics import Metric, find_metrics
+from ortc._metrics import Metric, find_metric, find_metrics
 from ortc._names import describe_names
 from ortc._schedule import Schedule, parse_schedule
 from ortc._session import Loaded, Session
@@ -178,8 +178,10 @@ class Trainer:
             raise ArgumentError(
                 f"best {goal}: there is no {goal.metric} in the artifact; any metric goes, too; {describe_names(goal.metric, figures)}"
             )
-        if goal.metric not in figures or goal.metric.startswith("accuracy."):
+        if goal.metric.startswith("accuracy."):
             self.metrics |= find_metrics((goal.metric,), self._losses, *self._comparable)
+        elif not goal.is_of_loss:
+            self.metrics[goal.metric] = find_metric(goal.metric, self._losses, *self._comparable)
 
     def _list_inputs(self, step: str) -> list[Input]:
         session = self.session
