@@ -95,6 +95,8 @@ class SeveralLossesTest(unittest.TestCase):
             self.compare(artifact, arrays, arrays)
         with self.assertRaisesRegex(ortc.ArgumentError, "the artifact computes its rate by itself, by schedule='lr=wsd:"):
             ortc.Trainer(artifact, TRAIN, lr_schedule="linear")
+        with self.assertRaisesRegex(ortc.ArgumentError, "the artifact computes its rate by itself, by schedule='lr=wsd:"):
+            ortc.Trainer(artifact, TRAIN, TEST, lr_schedule="plateau")
 
     def test_averages(self):
         artifact = compile_two(ema={"decay": 0.9, "warmup": True}, swa="start=5")

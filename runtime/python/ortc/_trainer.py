@@ -121,7 +121,7 @@ class Trainer:
         """What callbacks were told, in order."""
         described = manifest.get("optimizer", {}).get("schedule", {})
         self._own_schedule = parse_schedule(described["lr"]) if "lr" in described else None  # of the artifact
-        if self._own_schedule and (self._has_schedule or callable(lr)):
+        if self._own_schedule and (self._has_schedule or plateau or callable(lr)):
             raise ArgumentError(
                 f"the artifact computes its rate by itself, by schedule='lr={self._own_schedule}'; leave lr_schedule and a "
                 "function for lr out, or compile it without a schedule"
