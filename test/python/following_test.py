@@ -161,6 +161,25 @@ class SameRunsTest(unittest.TestCase):
             results.append((trainer.best_step, trainer.best_value, trainer.session.to_bytes()))
         self.assertEqual(*results)
 
+    def test_losses_that_are_not_finite(self):
+        """Told once of a fit, also by the failure of a session that stops there."""
+        with np.load(TRAIN) as file:
+            arrays = {"pixels": file["pixels"].astype(np.float32), "label": file["label"]}
+        arrays["pixels"][64 * 3 : 64 * 4, 0] = np.inf
+        np.savez(WORK / "infinite.npz", **arrays)
+        run_tool("run", compile_digits(), "--data", WORK / "infinite.npz", "--steps", 6, "--no-shuffle", "--quiet", "--metrics",
+                 WORK / "infinite.jsonl")
+        trainer = ortc.Trainer(compile_digits(), arrays, shuffle=False, callbacks=[callbacks.JSONL(WORK / "ours.jsonl")])
+        trainer.fit(steps=6)
+        wanted = read_events(WORK / "infinite.jsonl")
+        self.assertEqual([event for event in wanted if "event" in event], [{"event": "not_finite", "step": 4}])
+        self.assertEqual(read_events(WORK / "ours.jsonl"), wanted)
+        session = ortc.Session(ortc.load(compile_digits()), stop_on_not_finite=True)
+        stopped = ortc.Trainer(session, arrays, shuffle=False)
+        with self.assertRaises(ortc.NotFiniteError):
+            stopped.fit(steps=6)
+        self.assertEqual(stopped.history[-1], {"event": "not_finite", "step": 4})
+
     def test_an_evaluation_that_is_not_due_counts_for_nothing(self):
         trainer = ortc.Trainer(compile_digits(), TRAIN, TEST, best="loss:min", eval_every=10)
         trainer.fit(steps=13)

@@ -12,6 +12,12 @@ from ortc._errors import ArgumentError, NotFoundError, StateError
 from ortc._session import Session
 
 
+def has_begun(session: Session, kind: str) -> bool:
+    """False where there are such averages, and nothing was averaged yet."""
+    counter = f"{kind}.n_averaged"
+    return counter not in session.artifact.tensors or session[counter] != 0
+
+
 @contextmanager
 def averaged(session: Session, kind: str | None) -> Iterator[None]:
     """Within, parameters are the averages of `--ema` or `--swa`; behind it, what they were."""

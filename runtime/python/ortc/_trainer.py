@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import signal
 import threading
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ortc._artifact import Artifact
-from ortc._averages import averaged
+from ortc._averages import averaged, has_begun
 from ortc._data import Arrays, Batch, Data, Input, open_data, order_of
 from ortc._errors import ArgumentError, FormatError, NotFiniteError, NotFoundError
 from ortc._evaluation import Evaluation
@@ -136,6 +137,7 @@ class Trainer:
         """What `lr` was when a plateau took it over."""
         self._first = 0  # step of this fit
         self._has_ended_epoch = False  # with the last step
+        self._has_failed_loss = False  # of this fit: one was not finite, and that was told
         self._evaluated = self._saved = -1  # steps of the last evaluation and checkpoint
         self._loaded: Path | None = None
         self._find_goal()
@@ -220,6 +222,7 @@ class Trainer:
         first = len(self.history)
         self._is_stopped = False
         self._first = self.step
+        self._has_failed_loss = False
         self._tell("on_begin")
         try:
             with self._listen():
@@ -364,7 +367,11 @@ class Trainer:
         updates_before = self._count_updates() if self._own_schedule else 0
         started = time.perf_counter()
         updates = (self.step + 1) % self._accumulate == 0
-        loss = self.session.train_step(**batch) if updates else self.session.accumulate_step(**batch)
+        try:
+            loss = self.session.train_step(**batch) if updates else self.session.accumulate_step(**batch)
+        except NotFiniteError:
+            self._tell("on_event", {"event": "not_finite", "step": self.step + 1})
+            raise
         milliseconds = (time.perf_counter() - started) * 1e3
         self.step += 1
         self._slice += 1
@@ -376,6 +383,9 @@ class Trainer:
         for name in self._numbers.get((self.session.binding, "train" if updates else "accumulate"), ()):
             event[name] = float(self.session.read(name))
         self._tell("on_step", event)
+        if not math.isfinite(loss) and not self._has_failed_loss:
+            self._has_failed_loss = True
+            self._tell("on_event", {"event": "not_finite", "step": self.step})
         return loss
 
     def _tell(self, what: str, event: Event | None = None) -> None:
@@ -396,14 +406,19 @@ class Trainer:
         """One that is not due, at the end of a fit, is told and counts for nothing else: an uninterrupted one has none there."""
         if self._eval is None:
             return
-        found = self._evaluate(self._eval)
+        weights = self.eval_weights  # of a run: once there are some
+        weights = weights if weights is not None and has_begun(self.session, weights) else None
+        found = self._evaluate(self._eval, weights)
         if self._is_interrupted:  # half of an evaluation is none; the next fit makes up for it
             return
         self._evaluated = self.step
         losses = {loss.key("loss") for loss in self._losses} | {"loss"}
         numbers = {f"eval_{name}" if name in losses else name: value for name, value in found.items()}
         epoch = self.epoch - 1 if self._slice == 0 and self.epoch > 0 else self.epoch
-        self._tell("on_eval", {"event": "eval", "step": self.step, "epoch": epoch, **numbers})
+        event: Event = {"event": "eval", "step": self.step, "epoch": epoch, "eval_loss": numbers.pop("eval_loss")}
+        if weights is not None:
+            event["weights"] = weights
+        self._tell("on_eval", event | numbers)
         if is_due and self._follower.is_active:
             self._follow(found[self._follower.goal.metric])
 
@@ -438,16 +453,16 @@ class Trainer:
             raise ArgumentError("there are no data to evaluate on")
         opened = self._eval if data is None else open_data(data, self._list_inputs("eval"), is_training=False)
         assert opened is not None
-        return self._evaluate(opened)
+        return self._evaluate(opened, self.eval_weights)
 
-    def _evaluate(self, data: Arrays | Callable[[int], Iterator[Batch]]) -> dict[str, float]:
+    def _evaluate(self, data: Arrays | Callable[[int], Iterator[Batch]], weights: str | None) -> dict[str, float]:
         batches: Iterator[tuple[Batch, int | None]]
         if isinstance(data, Arrays):
             batches = ((data.cut(i), data.count_real(i) if data.is_batch else None) for i in range(data.slices))
         else:
             batches = ((batch, len(next(iter(batch.values())))) for batch in data(self.epoch))
         batches = itertools.takewhile(lambda _: not self._is_interrupted, batches)
-        with averaged(self.session, self.eval_weights):
+        with averaged(self.session, weights):
             return Evaluation(self.session, self._losses, self.metrics).run(batches)
 
     def predict(self, *inputs: Any, **named: Any) -> dict[str, Any]:

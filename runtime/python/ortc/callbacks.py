@@ -30,11 +30,12 @@ class Callback:
         """After a training step: step, epoch, loss (before its update), lr, ms."""
 
     def on_eval(self, trainer: Trainer, event: Event) -> None:
-        """After an evaluation: event ("eval"), step, epoch, eval_loss, and the metrics."""
+        """After an evaluation: event ("eval"), step, epoch, eval_loss, weights ("ema" or "swa") where it was of averages, and the
+        metrics."""
 
     def on_event(self, trainer: Trainer, event: Event) -> None:
         """After what an evaluation or `save` leads to: event ("best", "plateau", "early_stop", "save", "interrupted"), step, and what `ortc run`
-        writes of it."""
+        writes of it; "not_finite" after the first step of a fit whose loss is not finite."""
 
     def on_epoch(self, trainer: Trainer, event: Event) -> None:
         """At the end of an epoch: event ("epoch"), step, epoch, loss (the mean of its steps), seconds."""
