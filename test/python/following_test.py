@@ -111,8 +111,12 @@ class SameRunsTest(unittest.TestCase):
                 self.assertEqual((trainer.step, trainer.best_step), (ends[0]["step"], ends[0]["best_step"]))
                 self.assertLess(trainer.step, 600)
                 done = trainer.step
-                trainer.fit(steps=100)
-                self.assertEqual(trainer.step, done)
+                again = ortc.Trainer(compile_digits(), TRAIN, TEST, patience=options["patience"])
+                again.load(runs.files("python")["save"])
+                for each in (trainer, again):
+                    with self.assertWarnsRegex(UserWarning, f"step {done}: the training has ended early there; a larger patience, or none"):
+                        each.fit(steps=100)
+                    self.assertEqual(each.step, done)
 
     def test_a_plateau(self):
         for spec in ("plateau:factor=0.5,patience=1", "plateau:factor=0.3,patience=0,threshold=0.02,threshold_mode=abs,cooldown=2,min=1e-4"):

@@ -218,6 +218,8 @@ class Trainer:
         else:
             count = steps if steps is not None else epochs * self._count_slices()
             last_step, last_epoch = self.step + count, None
+        if self._follower.is_exhausted:
+            warnings.warn(f"step {self.step}: the training has ended early there; a larger patience, or none, goes on", stacklevel=2)
         self._begin_rates(last_step)
         first = len(self.history)
         self._is_stopped = False
