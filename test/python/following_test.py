@@ -251,6 +251,36 @@ class SameRunsTest(unittest.TestCase):
         trainer.fit(epochs=2)
         self.assertEqual([event["step"] for event in trainer.history if event.get("event") == "eval"], [4, 8, 12, 16, 20])
 
+    def test_checkpoints_of_iterables(self):
+        """Steps, rates and what follows evaluations go on; an epoch that has begun is over."""
+        arrays = np.load(TRAIN)
+        batches = [(arrays["pixels"][i : i + 64].astype(np.float32), arrays["label"][i : i + 64].astype(np.int64)) for i in range(0, 640, 64)]
+        options = {"best": "accuracy:max", "eval_every": 4, "lr_schedule": "plateau:factor=0.5,patience=0", "lr": 0.02}
+        path, seen = WORK / "iterable.safetensors", []
+
+        def load(epoch):
+            seen.append(epoch)
+            return iter(batches)
+
+        whole = ortc.Trainer(compile_digits(), load, TEST, **options)
+        whole.fit(epochs=4)
+        first = ortc.Trainer(compile_digits(), load, TEST, **options, save=path)
+        first.fit(epochs=2)
+        self.assertEqual([read_checkpoint(path)[0][f"run.{key}"] for key in ("step", "epoch", "slice", "items")], ["20", "2", "0", "0"])
+        second = ortc.Trainer(compile_digits(), load, TEST, eval_every=4)
+        second.load(path)
+        second.fit(epochs=2)
+        self.assertEqual(seen, [0, 1, 2, 3, 0, 1, 2, 3])
+        self.assertEqual((second.step, second.best_step, second.best_value), (40, whole.best_step, whole.best_value))
+        self.assertEqual(second.session.to_bytes(), whole.session.to_bytes())
+        run_tool("run", compile_digits(), "--data", TRAIN, "--eval-data", TEST, "--load", path, "--steps", 3, "--quiet", "--save", path)
+        self.assertEqual([read_checkpoint(path)[0][f"run.{key}"] for key in ("step", "epoch", "slice")], ["23", "2", "3"])
+        third = ortc.Trainer(compile_digits(), load, TEST, eval_every=4, save=path)
+        third.load(path)
+        self.assertEqual((third.step, third.epoch, third._slice), (23, 3, 0))
+        third.fit(steps=3)
+        self.assertEqual([read_checkpoint(path)[0][f"run.{key}"] for key in ("step", "epoch")], ["26", "4"])
+
 
 class RefusalsTest(unittest.TestCase):
     def test_what_cannot_be(self):

@@ -482,23 +482,30 @@ class Trainer:
         self._tell("on_event", {"event": "save", "step": self.step, "file": os.fspath(self._save)})
 
     def save(self, path: File) -> None:
-        """A checkpoint with the place in the data, which load and `ortc run --load` go on from."""
-        metadata = {}
-        if isinstance(self._train, Arrays):
-            data = self._train
-            is_behind = self._has_ended_epoch and self._slice == 0  # of `ortc run` the next one begins with its first step
-            position = {
-                "seed": self.seed,
-                "shuffle": int(self.shuffle),
-                "step": self.step,
-                "epoch": self.epoch - is_behind,
-                "slice": data.slices if is_behind else self._slice,
-                "items": data.items if data.is_batch else data.slices,
-                "lr": repr(self._find_base()),
-                "schedule": str(self._schedule),
-            }
-            metadata = {f"run.{key}": str(value) for key, value in position.items()} | self._follower.describe()
-        self.session.save(path, metadata)
+        """A checkpoint with the place in the data, which load and `ortc run --load` go on from. Behind a step within an epoch of an
+        iterable that place is the next epoch."""
+        epoch, index, items = self._find_place()
+        position = {
+            "seed": self.seed,
+            "shuffle": int(self.shuffle),
+            "step": self.step,
+            "epoch": epoch,
+            "slice": index,
+            "items": items,
+            "lr": repr(self._find_base()),
+            "schedule": str(self._schedule),
+        }
+        self.session.save(path, {f"run.{key}": str(value) for key, value in position.items()} | self._follower.describe())
+
+    def _find_place(self) -> tuple[int, int, int]:
+        """The epoch, the slice in it, and how many items there are."""
+        data = self._train
+        if not isinstance(data, Arrays):  # there is no way back into an epoch: the next one begins
+            return self.epoch + (self._slice > 0), 0, 0
+        items = data.items if data.is_batch else data.slices
+        if self._has_ended_epoch and self._slice == 0:  # of `ortc run` the next one begins with its first step
+            return self.epoch - 1, data.slices, items
+        return self.epoch, self._slice, items
 
     def _find_base(self) -> float:
         if self._follower.plateau or not self._schedule.is_plain:
@@ -534,10 +541,10 @@ class Trainer:
             items = int(place["items"])
         except (KeyError, ValueError) as error:
             raise FormatError(f"{os.fspath(path)}: its metadata are no position of ortc run: {error}") from error
-        if isinstance(self._train, Arrays):
-            data = self._train
-            is_other = items != (data.items if data.is_batch else data.slices) or self._slice > data.slices
-            self._has_ended_epoch = not is_other and self._slice == data.slices
-            if is_other or self._slice == data.slices:  # the next epoch begins
-                self.epoch, self._slice = self.epoch + (self._slice > 0), 0
+        data = self._train
+        has_same = isinstance(data, Arrays) and items == (data.items if data.is_batch else data.slices)
+        slices = data.slices if isinstance(data, Arrays) and has_same else -1
+        self._has_ended_epoch = self._slice == slices
+        if self._slice >= slices:  # the next epoch begins
+            self.epoch, self._slice = self.epoch + (self._slice > 0), 0
         return loaded
