@@ -326,6 +326,29 @@ class BytesTest(unittest.TestCase):
         another.load_state_dict(optimizer.state_dict())
         self.assertTrue(torch.equal(another.state[params[1]]["state1"], states["1.state1"]))
 
+    def test_parameters_of_one_value(self) -> None:
+        """And of none: the largest magnitude of the block has the shape of the parameter, and is no state of its values."""
+        for name in NAMES:
+            for shapes in ([(1,), (600,)], [(600,), (1,)], [(1,)], [(0,), (600,)]):
+                with self.subTest(name=name, shapes=shapes), nearest():
+                    results = []
+                    for kind in (theirs(name), ours(name)):
+                        generator = torch.Generator().manual_seed(0)
+                        params = [nn.Parameter(torch.randn(shape, generator=generator)) for shape in shapes]
+                        optimizer = kind([p for p in params if p.numel() or kind is ours(name)])
+                        if kind is theirs(name):
+                            optimizer.args.min_8bit_size = 1
+                        else:
+                            for group in optimizer.param_groups:
+                                group["min_8bit_size"] = 0 if (0,) in shapes else 1
+                        for p in params:
+                            p.grad = torch.randn(p.shape, generator=generator)
+                        optimizer.step()
+                        results.append((optimizer, params))
+                    self.assertEqual((dict(optimizer.report.eager), optimizer.report.compiled), ({}, 1))
+                    for p, q in zip(results[0][1], results[1][1], strict=True):
+                        self.assertTrue(torch.allclose(p, q, rtol=0, atol=1e-6))  # some roundings of values below 4
+
     def test_what_is_refused(self) -> None:
         params = [nn.Parameter(torch.ones(5000)), nn.Parameter(torch.ones(30))]
         for options, message in (

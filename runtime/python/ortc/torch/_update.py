@@ -2,7 +2,8 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-The formula is compiled once for vectors of 16, 32, ... 262,144 elements: a tensor is so many of these pieces. No model,
+The formula is compiled once for vectors of 16, 32, ... 262,144 elements, or of 128, 256, ... 16,384 where states are of blocks: a
+tensor is so many of these pieces. No model,
 shape or group of parameters is in the artifact, so that it is made once on a machine, in half a second. Why this and
 not an artifact for each model: docs/decisions/0046-optimizers-for-torch.md. A formula that looks at whole tensors is
 compiled for each shape, and its results are copied to where the tensors are.

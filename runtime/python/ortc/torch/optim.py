@@ -76,7 +76,7 @@ class _Work:
         if self.rule.block == 1:
             return Form(name, self.dtype, 1)
         like = self.rule.start(name, torch.empty_like(p, device="meta"), self.group)
-        return Form(name, like.dtype, 1 if like.shape == p.shape else self.rule.block)
+        return Form(name, like.dtype, self.rule.block if name in self.rule.of_blocks else 1)
 
     def find_states(self) -> None:
         """Those that there are, and what they are at first; the owners get them when the step is sure to be compiled."""

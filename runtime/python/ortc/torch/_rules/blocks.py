@@ -178,6 +178,7 @@ ADAMW8BIT = Rule(
     counts=True,
     start=_start,
     block=BLOCK,
+    of_blocks=("absmax1", "absmax2"),
     kept=(("alpha", 0.0), ("t_alpha", None), ("t_beta3", None)),
     only=(*_ONLY, ("amsgrad", False), ("optim_bits", 32)),
     arguments=arguments(
@@ -201,6 +202,7 @@ LION8BIT = Rule(
     counts=True,
     start=_start,
     block=BLOCK,
+    of_blocks=("absmax1",),
     kept=(("eps", 0.0),),
     only=_ONLY,
     arguments=arguments(lr=1e-4, betas=(0.9, 0.99), weight_decay=0, args=None, min_8bit_size=4096, is_paged=False),

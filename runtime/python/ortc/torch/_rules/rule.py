@@ -60,7 +60,9 @@ class Rule:
     of tensors of any shape."""
     block: int = 1
     """The most elements of a parameter that one of a state is of. States of such a rule have types of their own, which `start`
-    says, and may be shorter than the parameter; pieces are whole blocks."""
+    says; pieces are whole blocks."""
+    of_blocks: tuple[str, ...] = ()
+    """States with one element for each block."""
     arguments: inspect.Signature | None = None
     """Of an optimizer that torch.optim has not: what makes one, with the defaults; all are keys of its groups."""
     kept: tuple[tuple[str, Any], ...] = ()
