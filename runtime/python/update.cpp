@@ -71,14 +71,14 @@ bool Update::readVectors(const Binding &binding, int64_t &length) {
       return false;
     if (isFirst)
       vectors.push_back({spec.name, "", spec.type, shift, getElementBytes(spec.type)});
-    if (vectors[at++].shift != shift)
+    if (at == vectors.size() || vectors[at++].shift != shift)
       return false;
   }
   for (uint32_t value : entry.outputs)
     for (Vector &vector : vectors)
       if (vector.name + ".new" == binding.values[value].name)
         vector.result = vector.name + ".new";
-  return length > 0 && (length & (length - 1)) == 0;
+  return at == vectors.size() && length > 0 && (length & (length - 1)) == 0;
 }
 
 std::vector<std::string> Update::listVectors() const {
