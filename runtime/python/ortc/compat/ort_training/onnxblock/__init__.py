@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ortc._errors import StateError
 from ortc.compat.ort_training._graphs import add_outputs, describe_training, keep_outputs, list_parameters, write_checkpoint
 from ortc.compat.ort_training._notes import refuse
-from ortc.compat.ort_training.onnxblock._base import Block, ModelAccessor, base, current, empty_base
+from ortc.compat.ort_training.onnxblock._base import Block, base, current, empty_base
 
 if TYPE_CHECKING:
     import onnx

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -94,4 +95,5 @@ class CrossEntropyLoss(Block):
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    refuse(f"onnxblock.loss.{name}", f"there are {', '.join(__all__)}; generate_artifacts(loss='{name.lower()}') takes the losses of `ortc train`")
+    word = re.sub("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.removesuffix("Loss")).lower()
+    refuse(f"onnxblock.loss.{name}", f"there are {', '.join(__all__)}; generate_artifacts(loss='{word}') takes the losses of `ortc train`")
