@@ -41,6 +41,8 @@ SHAPES = [(40, 250), (4096,), (64, 65), (3, 5, 7, 41), (300,), (), (4095,)]
 """Whole blocks, parts of blocks, and whole averages."""
 FEW = 1e-3
 """The share of codes that may be neighbours after some steps."""
+STEP = 8 * 2.0**-24
+"""Roundings of a value in a step, of which there are at most eight, relative to it."""
 
 
 def setUpModule() -> None:
@@ -125,10 +127,11 @@ class BytesTest(unittest.TestCase):
                 differing = float((value != b[key]).float().mean())
                 self.assertLessEqual(differing, few, key)
             else:
+                # Largest magnitudes follow codes, whose entries are up to 0.9 / 64 of the largest apart; a part of it stays.
                 largest = float(value.abs().max()) or 1.0
-                self.assertLessEqual(float((value - b[key]).abs().max()), (0.01 if few else 1e-6) * largest, key)
+                self.assertLessEqual(float((value - b[key]).abs().max()), (0.01 if few else 0.0) * largest, key)
         for i, (p, q) in enumerate(zip(params, others, strict=True)):
-            far = (p - q).abs() > 1e-5 * p.abs().clamp(min=1.0)
+            far = (p - q).abs() > (12 * STEP if few else 0.0) * p.abs().clamp(min=1.0)  # 12 steps, or the same bits
             self.assertLessEqual(float(far.float().mean()), few, f"parameter {i}")
 
     def test_numbers(self) -> None:
@@ -164,7 +167,7 @@ class BytesTest(unittest.TestCase):
                     optimizer.step()
                     results.append((optimizer, params))
                 for p, q in zip(results[0][1], results[1][1], strict=True):
-                    self.assertLess(float((p.detach() - q.detach()).abs().max()), 1e-5 * max(1.0, float(p.detach().abs().max())))
+                    self.assertLess(float((p.detach() - q.detach()).abs().max()), STEP * max(1.0, float(p.detach().abs().max())))
                 wanted, got = (states_of(optimizer) for optimizer, _ in results)
                 for key, codes in wanted.items():
                     if codes.dtype != torch.uint8:
@@ -213,10 +216,13 @@ class BytesTest(unittest.TestCase):
                             optimizer.step()
                         found.append(optimizer)
                 self.assertEqual([each.report.compiled for each in found], [1, 0])
-                codes = [states_of(each)["0.state1"] for each in found]
-                for block in (0, *range(3, 16)):
-                    self.assertTrue(torch.equal(codes[0][block * 256 : block * 256 + 256], codes[1][block * 256 : block * 256 + 256]))
-                self.assertTrue((codes[0][:256] == 127).all())
+                first, second = ({**states_of(each), "parameter": each.param_groups[0]["params"][0].detach()} for each in found)
+                self.assertEqual(first.keys(), second.keys())
+                for key, value in first.items():  # of numbers below 1.01, which may be rounded once or twice more
+                    few = 0 if value.dtype == torch.uint8 else 2**-22
+                    self.assertTrue(torch.allclose(value, second[key], rtol=0, atol=few, equal_nan=True), key)
+                self.assertTrue((first["0.state1"][:256] == 127).all())
+                self.assertEqual((~first["0.absmax1"].isfinite()).nonzero().flatten().tolist(), [1, 2])
 
     def test_states_and_groups(self) -> None:
         for name in NAMES:
@@ -442,7 +448,8 @@ class FusedBytesTest(unittest.TestCase):
                     wanted = self.losses(lambda model: make(model, theirs(name)), False)
                     for kind in (theirs(name), ours(name)):
                         for mine, their in zip(self.losses(lambda model: make(model, kind), True), wanted, strict=True):
-                            self.assertLess(abs(mine - their), 1e-4 * abs(their))
+                            # A neighbour moves one of 5,723 weights by 0.9 / 64 of the rate, 3e-5: other roundings are less.
+                            self.assertLess(abs(mine - their), 1e-5 * abs(their))
 
     def test_what_is_refused(self) -> None:
         model = Wide()
