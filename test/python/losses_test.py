@@ -147,7 +147,8 @@ class SeveralLossesTest(unittest.TestCase):
         signs = {"pixels": pixels, "label": 2 * chances - 1}
         for loss in ("hinge", "soft_margin"):
             self.compare_metrics(compile_two(loss=loss), signs, ["accuracy", "f1"])
-        self.compare_metrics(compile_two(loss="mse"), decisions, ["mae", "rmse", "r2"])
+        for loss in ("mse", "gaussian_nll@output+output"):
+            self.compare_metrics(compile_two(loss=loss), decisions, ["mae", "rmse", "r2"])
         two = compile_two(loss={"a": "cross_entropy@output", "b": "mse@relu"})
         hidden = make_data(TEST, 150)["label.hidden"]
         named = ["topk:k=2,output=output,label=label.a,ignore=-100", "rmse:output=relu,label=label.b"]

@@ -70,10 +70,11 @@ class SameNumbersTest(unittest.TestCase):
             trainer.fit()
         for text, spec in {"there are constant, linear, step, .* and wsd": "square", "it has no option 'gamma'": "linear:gamma=1",
                            "it has no option 'total'.*; it takes warmup": "constant:total=3",
-                           "must be more than the 3 steps of warmup": "linear:warmup=3,total=3", "invalid literal": "linear:total=x",
-                           "it needs step_size": "step", "must be rising": "multistep:milestones=3/3",
+                           "must be more than the 3 steps of warmup": "linear:warmup=3,total=3", "total is 'x' but must be a whole number": "linear:total=x",
+                           "total is '1_0' but": "linear:total=1_0", "gamma is ' 0.5' but": "exponential:gamma= 0.5",
+                           "it needs step_size": "step", "must be rising": "multistep:milestones=3/3", "must be rising numbers": "multistep:milestones=3/1_0/x",
                            "anneal is 'sine' but must be one of linear, cosine and sqrt": "wsd:decay=3,anneal=sine",
-                           "gamma must be a number from 1e-12 to 1": "exponential:gamma=2",
+                           "gamma is '2' but must be a number from 1e-12 to 1": "exponential:gamma=2",
                            "at most the 4 steps behind": "wsd:decay=5,warmup=2,total=6"}.items():
             with self.assertRaisesRegex(ortc.ArgumentError, text):
                 ortc.Trainer(folder, TRAIN, lr_schedule=spec)

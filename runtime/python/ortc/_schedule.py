@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ortc._errors import ArgumentError
-from ortc._names import describe_names, join_words
+from ortc._names import describe_names, join_words, parse_number
 
 _KINDS: dict[str, tuple[str, ...]] = {
     "constant": ("warmup",),
@@ -242,14 +242,15 @@ def _read(kind: str, key: str, text: str) -> Any:
             raise ValueError(f"anneal is '{text}' but must be one of {join_words(_ANNEALS[kind])}")
         return text
     if key == "milestones":
-        steps = tuple(int(each) for each in text.split("/"))
+        steps = tuple(int(parse_number(each, True) or 0) for each in text.split("/"))
         if steps[0] < 1 or any(b <= a for a, b in zip(steps, steps[1:])):
             raise ValueError("milestones must be rising numbers of steps with slashes between, such as 3000/6000")
         return steps
     least, most = _RANGES[key]
-    value = int(text) if isinstance(least, int) else float(text)
-    if not least <= value <= most:
-        raise ValueError(f"{key} must be a number from {least:g} to {most:g}")
+    value = parse_number(text, isinstance(least, int))
+    if value is None or not least <= value <= most:
+        whole = "whole " * isinstance(least, int)
+        raise ValueError(f"{key} is '{text}' but must be a {whole}number from {least:g} to {most:g}")
     return value
 
 

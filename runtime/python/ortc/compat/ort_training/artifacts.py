@@ -142,7 +142,7 @@ def _check_groups(update: Update, flags: Mapping[str, Any]) -> None:
     """Module decays behind the update by a rate and a decay that all parameters share."""
     decays = not update.flag.endswith("weight_decay=0.0")
     for name in ("group", "no_decay"):
-        if name in flags and (decays or "weight_decay" in str(flags[name])):
+        if (given := flags.get(name)) and (decays or "weight_decay" in str(given)):
             refuse(
                 f"AdamW of OptimType and onnxblock.optim with a decay and {name}",
                 "all parameters decay alike there; give optimizer='adamw:lr=...,weight_decay=...', which is PyTorch's",
