@@ -17,8 +17,8 @@ struct LossMeasure {
   double weight = 1;                ///< in the total
   std::optional<Accuracy> accuracy; ///< where it has classes
   std::string formatAccuracy() const;
-  /// Of no prediction 0.
-  double getAccuracy() const { return accuracy->counted ? accuracy->getShare() : 0; }
+  /// NaN of no prediction.
+  double getAccuracy() const { return accuracy->getShare(); }
   /// The key of a figure among those of all losses: "accuracy", of several "accuracy.NAME".
   std::string key(const std::string &figure) const { return name.empty() ? figure : figure + "." + name; }
 };

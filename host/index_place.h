@@ -20,8 +20,8 @@ struct FailedStep {
 /// FILE, ...", and what a loss asks of its labels. "" where it is no such message, or an index that the model computes.
 std::string describeIndex(const std::string &message, const FailedStep &step);
 
-/// Of a loss that is not finite, what is so of its labels: "; every label in ... is ignored", or of ctc "...; its 3
-/// labels need 5 frames". "" where they are none of its reasons.
+/// The reason that labels are for a loss that is not finite: "; every label in ... is ignored", or of ctc "...; its 3
+/// labels need 5 frames". "" where they are none.
 std::string describeLabels(const FailedStep &step);
 
 } // namespace ortc::host

@@ -49,7 +49,7 @@ std::string Plateau::format() const {
 }
 
 bool Plateau::isBetter(double value, bool isMaximum) const {
-  if (!best)
+  if (!best || !std::isfinite(value))
     return std::isfinite(value);
   if (isRelative)
     return isMaximum ? value > *best * (threshold + 1) : value < *best * (1 - threshold);

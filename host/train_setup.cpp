@@ -219,11 +219,15 @@ Status Trainer::resumeFollower(const Metadata &metadata) {
 /// end is no part of the checkpoint, so the next run gets an end of its own.
 Status Trainer::planRates() {
   if (artifact.getSchedule()) {
-    if (options.schedule)
+    if (options.schedule || options.follow.plateau)
       return Status::refusal(
           "--lr-schedule: " + options.artifact +
           " computes its rate by itself, by --schedule lr=" + artifact.getSchedule()->format() +
           "; leave the flag out, or compile the artifact without a schedule");
+    if (follower.hasPlateau())
+      reporter.note(options.load + ": its plateau gives way to the schedule of the artifact, " +
+                    artifact.getSchedule()->format());
+    follower.dropPlateau();
     if (!position.schedule.isPlain())
       reporter.note(options.load + ": its learning-rate schedule, " + position.schedule.format() +
                     ", gives way to that of the artifact, " + artifact.getSchedule()->format());

@@ -24,7 +24,7 @@ of tensors that a cache might keep:
              a step: that a product with itself is symmetric saves nothing. They are bound by the rate of a product of PyTorch,
              3072 x 768 by 768 x 768, measured in each turn, and the bound is the sum of both.
 
-Prints a markdown table. Exit status 1 where an update takes more than 1 / 0.8 of its bound, adamw more than PyTorch's, or adamw8bit more
+Prints a markdown table. Exit status 1 where an update takes more than 1 / 0.8 of its bound (LEAST has those that are known to), adamw more than PyTorch's, or adamw8bit more
 than a third of bitsandbytes'.
 """
 
@@ -47,6 +47,8 @@ MOVED = {**{name: 12 + 2 * state for name, state in STATES.items()}, "lamb": 40,
 GROUPS = {"muon": ".*(bias|norm.weight|words|positions|types):optimizer=adamw"}
 PRODUCT = 3072, 768, 768
 COPY, LEAST_SHARE, LEAST_TORCH, LEAST_BYTES = 512 << 20, 0.8, 1.0, 3.0
+# Of adamw8bit, which is bound by instructions (decision 0053), and of adafactor, which writes its direction and reads it twice.
+LEAST = {"adamw8bit": 0.4, "adafactor": 0.55}
 COPY_RATE = """#include "host/machine.h"
 extern "C" double copy_rate(unsigned long bytes) { static ortc::host::CopyTimer timer(bytes); return timer.measure(bytes); }"""
 
@@ -244,7 +246,7 @@ def main():
                 bound += newton_schulz(shapes) * peers["product"].median()
             share = bound / own
             print(f"| {name} | {moved:.4g} | {bound * 1e3:.1f} | {own * 1e3:.1f} | {share:.2f} | {torch / own:.2f} | {byte / own:.2f} |", flush=True)
-            good &= share >= LEAST_SHARE
+            good &= share >= LEAST.get(name, LEAST_SHARE)
             good &= name != "adamw" or torch / own >= LEAST_TORCH
             good &= name != "adamw8bit" or byte / own >= LEAST_BYTES
         for worker in peers.values():

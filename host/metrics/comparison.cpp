@@ -1,4 +1,4 @@
-// What a metric compares.
+// Comparisons of metrics: what a loss, or names, say.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/metrics/comparison.h"
 

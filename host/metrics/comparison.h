@@ -1,4 +1,4 @@
-// What a metric compares: an output of the artifact with labels.
+// Comparisons of metrics: an output of the artifact with labels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -57,6 +57,10 @@ Status addDistillation(const frontend::Model &model, CompileOptions &options) {
   if (options.losses.size() > 1)
     return Status::refusal(flag + " goes with one loss, and there are " +
                            std::to_string(options.losses.size()));
+  if (options.accumulatesLabels)
+    return Status::refusal(flag +
+                           " adds a loss of every sample, and --accumulate by=tokens divides by labels; "
+                           "leave by=tokens out");
   if (options.batchNorm.mode == BatchNormMode::Train || options.dropout == DropoutMode::Train)
     return Status::refusal(
         flag + ": --" + (options.dropout == DropoutMode::Train ? "dropout" : "batch-norm") +

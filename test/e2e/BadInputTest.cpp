@@ -176,6 +176,12 @@ TEST_F(BadInputTest, LabelsThatAreAllIgnored) {
       ": leave such samples out, or compile with cross_entropy:reduction=sum; no parameter was changed");
   mustRun(train({"--loss", "cross_entropy:ignore_index=3,reduction=sum", "--quiet"}, "model"));
   mustRun({"run", folder / "model", "--data", data, "--stop-on-nan", "--quiet"});
+  // An accuracy of nothing is the best of none.
+  mustRun({"run", folder / "model", "--data", data, "--eval-data", data, "--best", "accuracy:max",
+           "--metrics", folder / "m.jsonl", "--quiet"});
+  const std::string events = readFile(folder / "m.jsonl");
+  EXPECT_NE(events.find("\"accuracy\":null"), std::string::npos) << events;
+  EXPECT_EQ(events.find("\"event\":\"best\""), std::string::npos) << events;
   std::vector<double> factors(10, 1);
   factors[3] = 0;
   mustRun(

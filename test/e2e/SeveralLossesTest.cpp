@@ -478,6 +478,8 @@ TEST_F(SeveralLossesTest, RefusesATeacherThatDoesNotFit) {
          "and --loss cross_entropy names none of 'boxes', 'classes', 'left', 'right'; write --loss "
          "cross_entropy@OUTPUT");
   expect({"--loss", "none"}, file + ":output=logits", "needs a loss of the labels");
+  expect({"--loss", "cross_entropy@classes", "--accumulate", "2:by=tokens"}, file + ":output=logits",
+         "adds a loss of every sample, and --accumulate by=tokens divides by labels; leave by=tokens out");
   expect(loss,
          edited("name.onnx",
                 [](auto &model) {

@@ -163,13 +163,15 @@ TEST_F(UpdateTest, SchedulesThatDoNotFitAreRefused) {
   expectRefused({"--loss", "none", "--schedule", "lr=constant:warmup=3"},
                 "--schedule needs a loss, and --loss none compiles the forward part only");
   mustCompile("a", {"--schedule", "lr=constant:warmup=3"});
-  Outcome outcome =
-      runTool({"run", folder / "a", "--data", entry.data(), "--lr-schedule", "constant:warmup=3"});
-  EXPECT_EQ(outcome.status, 2);
-  EXPECT_NE(outcome.errors.find(
-                "computes its rate by itself, by --schedule lr=constant:warmup=3; leave the flag out"),
-            std::string::npos)
-      << outcome.errors;
+  for (const char *schedule : {"constant:warmup=3", "plateau"}) {
+    Outcome outcome = runTool({"run", folder / "a", "--data", entry.data(), "--eval-data", entry.data(),
+                               "--lr-schedule", schedule});
+    EXPECT_EQ(outcome.status, 2) << schedule;
+    EXPECT_NE(outcome.errors.find(
+                  "computes its rate by itself, by --schedule lr=constant:warmup=3; leave the flag out"),
+              std::string::npos)
+        << outcome.errors;
+  }
 }
 
 /// Sums of squares in float32 over some thousand elements.

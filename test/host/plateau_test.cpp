@@ -58,6 +58,16 @@ TEST(PlateauTest, RatesAreThoseOfPyTorch) {
   EXPECT_GT(falls, 30);
 }
 
+TEST(PlateauTest, OnlyNumbersAreBetter) {
+  for (bool isMaximum : {false, true}) {
+    Plateau plateau;
+    ASSERT_TRUE(Plateau::parse("plateau", plateau).isOk());
+    for (double value : {1.0, HUGE_VAL, -HUGE_VAL, double(NAN)})
+      EXPECT_EQ(plateau.follow(value, isMaximum, 0.5), 0.5);
+    EXPECT_EQ(plateau.formatState(), "state:bad=3,best=1,cooling=0");
+  }
+}
+
 TEST(PlateauTest, RefusesSpecs) {
   auto refuse = [](const std::string &text) {
     Plateau plateau;
