@@ -61,12 +61,22 @@ FunctionComposer::FunctionComposer(ModuleOp module, StringRef name, Location loc
   builder.setInsertionPointToEnd(function.addEntryBlock());
 }
 
+/// "input 'label'", "tensor '0.weight'": as messages name what an argument stands for.
+static std::string describeKey(NamedAttribute attribute) {
+  StringRef kind = attribute.getName().strref(), name;
+  kind.consume_front("train.");
+  if (auto text = dyn_cast<StringAttr>(attribute.getValue()))
+    name = text;
+  else if (auto symbol = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()))
+    name = symbol.getValue();
+  return name.empty() ? kind.str() : (kind + " '" + name + "'").str();
+}
+
 FailureOr<Value> FunctionComposer::getArgument(NamedAttribute attribute, Type type, DictionaryAttr all) {
   if (Value known = findArgument(attribute)) {
     if (known.getType() != type)
-      return emitError(builder.getLoc())
-             << attribute.getName() << " = " << attribute.getValue() << " is used as "
-             << describeType(known.getType()) << " and as " << describeType(type);
+      return emitError(builder.getLoc()) << describeKey(attribute) << " is used as "
+                                         << describeType(known.getType()) << " and as " << describeType(type);
     return known;
   }
   Value argument = function.front().addArgument(type, builder.getLoc());

@@ -14,7 +14,7 @@ func.func private @loss_0(%y: tensor<2xf32> {train.output = "y"}) -> (tensor<2xf
 func.func private @forward_eval_0(%x: tensor<f32> {train.input = "label"}) -> (tensor<f32> {train.output = "y"}) {
   return %x : tensor<f32>
 }
-// expected-error @unknown {{"train.input" = "label" is used as f32[] and as f32[2]}}
+// expected-error @unknown {{input 'label' is used as f32[] and as f32[2]}}
 func.func private @loss_0(%y: tensor<2xf32> {train.input = "label"}) -> (tensor<2xf32> {train.loss}) {
   return %y : tensor<2xf32>
 }
