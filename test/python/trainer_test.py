@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 import json
+import os
 import unittest
 
 import numpy as np
@@ -271,6 +272,34 @@ class CallbacksTest(unittest.TestCase):
         events.Reload()
         self.assertEqual([event.step for event in events.Scalars("train/loss")], [1, 2, 3])
         self.assertEqual(len(events.Scalars("eval/loss")), 1)
+
+
+class RefusedTest(unittest.TestCase):
+    def test_what_is_no_regular_file_is_not_replaced(self):
+        """Before the training: a pipe, a link to one, a folder, the artifact, and the data."""
+        folder, files = compile_digits("--seed", "3"), WORK / "files"
+        files.mkdir()
+        pipe, link, data = files / "pipe", files / "link", files / "data.npz"
+        os.mkfifo(pipe)
+        link.symlink_to(pipe)
+        data.write_bytes(TRAIN.read_bytes())
+        artifact = (folder / "model.ortc").read_bytes()
+        session = ortc.Session(folder)
+        for path, text in ((pipe, "pipe: is no regular file, which is not replaced; name another file"), (link, "is no regular file"),
+                           (files, "is a folder"), (folder / "model.ortc", "would overwrite the artifact's"),
+                           (folder / "manifest.json", "would overwrite the artifact's")):
+            for save in (session.save, ortc.Trainer(session, TRAIN).save, lambda each: ortc.Trainer(folder, TRAIN, save=each),
+                         lambda each: ortc.Trainer(folder, TRAIN, TEST, save_best=each)):
+                with self.assertRaisesRegex(ortc.ArgumentError, text):
+                    save(path)
+        for options in ({"eval": data, "save": data}, {"eval": data, "save_best": data}):
+            with self.assertRaisesRegex(ortc.ArgumentError, "would overwrite eval .*data.npz; name another file"):
+                ortc.Trainer(folder, TRAIN, **options)
+        self.assertTrue(pipe.is_fifo() and link.is_symlink())
+        self.assertEqual((folder / "model.ortc").read_bytes(), artifact)
+        self.assertEqual(data.read_bytes(), TRAIN.read_bytes())
+        session.save(files / "new.safetensors")
+        session.save(files / "new.safetensors")  # a regular file is
 
 
 if __name__ == "__main__":

@@ -81,6 +81,10 @@ class Artifact:
             raise FormatError(f"{self.path}: has no readable manifest")
         return manifest
 
+    def list_files(self) -> list[tuple[str, str | os.PathLike[str]]]:
+        """Those that nothing may overwrite, and what each is."""
+        return [("the artifact's", self.path), ("the artifact's", self.path.parent / "manifest.json")]
+
     def program(self, device: str = "cpu") -> _runtime.Program:
         """Opened for a device: "cpu", "cuda", "hip", "cuda:1", ... Sessions of one device share it."""
         if device not in self._programs:

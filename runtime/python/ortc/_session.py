@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ortc import _runtime
 from ortc._artifact import Artifact
+from ortc._checks import check_output
 from ortc._errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -173,7 +174,9 @@ class Session(_runtime.Session):
     # ---- Checkpoints.
 
     def save(self, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
-        """Writes parameters, state and hyper-parameters as a safetensors file; the path has the old file or the new."""
+        """Writes parameters, state and hyper-parameters as a safetensors file; the path has the old file or the new. Raises
+        ArgumentError for what is no regular file, and for the artifact's."""
+        check_output("save", path, self.artifact.list_files())
         self._save(os.fspath(path), dict(metadata or {}))
 
     def load(self, path: str | os.PathLike[str]) -> Loaded:

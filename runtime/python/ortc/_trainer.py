@@ -19,6 +19,7 @@ from typing import Any
 
 from ortc._artifact import Artifact
 from ortc._averages import averaged, has_begun
+from ortc._checks import File, check_output
 from ortc._data import Arrays, Batch, Data, Input, open_data, order_of
 from ortc._errors import ArgumentError, FormatError, NotFiniteError, NotFoundError
 from ortc._evaluation import Evaluation
@@ -32,7 +33,6 @@ from ortc._session import Loaded, Session
 from ortc.callbacks import Callback, Event
 
 Rate = float | Callable[[int], float]
-File = str | os.PathLike[str]
 
 
 def _check_count(name: str, value: int | None) -> int:
@@ -41,10 +41,11 @@ def _check_count(name: str, value: int | None) -> int:
     return value or 0
 
 
-def _check_output(file: File | None) -> Path | None:
+def _check_file(name: str, file: File | None, inputs: list[tuple[str, File]]) -> Path | None:
     """Of a checkpoint, before the work."""
     if file is None:
         return None
+    check_output(name, file, inputs)
     folder = Path(file).resolve().parent
     if not os.access(folder, os.W_OK):
         raise ArgumentError(f"{os.fspath(file)}: the folder {folder} is not there or cannot be written")
@@ -108,11 +109,14 @@ class Trainer:
         self._has_schedule = lr_schedule is not None and plateau is None
         self._schedule = parse_schedule(lr_schedule) if lr_schedule is not None and plateau is None else Schedule()
         self.eval_every = _check_count("eval_every", eval_every)
-        self._save, self._save_best = _check_output(save), _check_output(save_best)
+        read = self.session.artifact.list_files()
+        read += [(name, data) for name, data in (("train", train), ("eval", eval)) if isinstance(data, (str, os.PathLike))]
+        self._save, self._save_best = _check_file("save", save, read), _check_file("save_best", save_best, read)
         self._save_every, self._keep = _check_count("save_every", save_every), _check_count("keep", keep)
         self._follower = Follower(
             Goal.parse(best) if best is not None else None, _check_count("patience", patience), plateau, save_best is not None
         )
+        self._check_kept(read)
         self._check_flags(best is not None, plateau is not None)
         self.step = 0
         """Steps done, over all fits and the checkpoint's."""
@@ -162,11 +166,15 @@ class Trainer:
             return
         if self._save.resolve() == self._save_best.resolve():
             raise ArgumentError(f"save and save_best are both {self._save}")
-        if self._keep and is_kept_name(self._save, self._save_best):
-            raise ArgumentError(
-                f"save_best {self._save_best}: keep gives such names to checkpoints, and removes them; rename the file, or give "
-                "save another name"
-            )
+
+    def _check_kept(self, inputs: list[tuple[str, File]]) -> None:
+        more: list[tuple[str, File]] = [("save_best", self._save_best)] if self._save_best is not None else []
+        for name, file in [*inputs, *more]:
+            if self._keep and self._save is not None and is_kept_name(self._save, Path(file)):
+                raise ArgumentError(
+                    f"{name} {os.fspath(file)}: keep gives such names to checkpoints, and removes them; rename the file, or give "
+                    "save another name"
+                )
 
     def _find_goal(self) -> None:
         """Has evaluations compute what is followed. Raises ArgumentError where they cannot."""

@@ -1,0 +1,37 @@
+"""Arguments and files that are refused before the work.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+
+from ortc._errors import ArgumentError
+
+File = str | os.PathLike[str]
+
+
+def check_output(what: str, file: File, inputs: Iterable[tuple[str, File]] = ()) -> None:
+    """Of a file that replaces what is there: as host/data/output_paths.h has it. `inputs`: files that are read, and what each
+    is."""
+    path = os.fspath(file)
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        mode = stat.S_IFREG  # it is new, or the system says when it is written what is wrong
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+        raise ArgumentError(f"{path}: is {kind}, which is not replaced; name another file")
+    for name, each in inputs:
+        if _is_same(path, os.fspath(each)):
+            raise ArgumentError(f"{what} {path} would overwrite {name} {os.fspath(each)}; name another file")
+
+
+def _is_same(a: str, b: str) -> bool:
+    try:
+        return os.path.samefile(a, b)
+    except OSError:  # one is not there
+        return os.path.realpath(a) == os.path.realpath(b)
