@@ -291,7 +291,7 @@ class RefusalsTest(unittest.TestCase):
             "best needs evaluations": {"best": "loss:min"},
             "save_best needs evaluations": {"save_best": WORK / "b.safetensors"},
             "lr_schedule 'plateau' needs evaluations": {"lr_schedule": "plateau"},
-            "patience is 0, but must be at least 1": {"patience": 0, "eval": TEST},
+            "patience is 0, but must be a whole number from 1": {"patience": 0, "eval": TEST},
             "best 'accuracy' must be METRIC:max or METRIC:min": {"best": "accuracy", "eval": TEST},
             "there is no metric 'acuracy'; there are .* did you mean 'accuracy'": {"best": "acuracy:max", "eval": TEST},
             "best loss.digit:min: there is no loss.digit in the artifact; any metric goes, too; there are loss": {

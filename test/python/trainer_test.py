@@ -301,6 +301,40 @@ class RefusedTest(unittest.TestCase):
         session.save(files / "new.safetensors")
         session.save(files / "new.safetensors")  # a regular file is
 
+    def test_numbers_that_cannot_be(self):
+        folder = compile_digits()
+        whole, rate = "but must be a whole number from", "but must be a number from 0 to 3.4e38"
+        for text, options in (
+            (f"patience is 1.5, {whole} 1", {"patience": 1.5}), (f"patience is True, {whole} 1", {"patience": True}),
+            (f"patience is '3', {whole} 1", {"patience": "3"}), (f"eval_every is 2.5, {whole} 1", {"eval_every": 2.5}),
+            (f"seed is -1, {whole} 0", {"seed": -1}), (f"seed is 1.5, {whole} 0", {"seed": 1.5}),
+            (f"seed is {2**64}, {whole} 0 to {2**64 - 1}", {"seed": 2**64}), (f"threads is -1, {whole} 0", {"threads": -1}),
+            (f"lr is nan, {rate}", {"lr": float("nan")}), (f"lr is -1.0, {rate}", {"lr": -1.0}), (f"lr is 1e.40, {rate}", {"lr": 1e40}),
+            (f"lr is 'x', {rate}", {"lr": "x"}), ("callbacks has 3, which has no on_begin", {"callbacks": [3]}),
+            ("callbacks has 3, which has no on_begin", {"callbacks": 3}), ("the data are of type int", {"train": 5}),
+        ):
+            with self.assertRaisesRegex(ortc.ArgumentError, text):
+                ortc.Trainer(folder, **{"train": TRAIN, "eval": TEST, **options})
+        with self.assertRaisesRegex(ortc.ArgumentError, rf"lr\(0\) is -0.5, {rate}"):
+            ortc.Trainer(folder, TRAIN, lr=lambda step: -0.5).fit()
+        taken = ortc.Trainer(folder, TRAIN, TEST, seed=2**64 - 1, lr=np.float32(0.5), eval_every=np.int64(9))
+        taken.fit(steps=1)
+        self.assertEqual(taken.session.lr, 0.5)
+
+    def test_fits_of_whole_numbers(self):
+        batch = make_batch()
+        for data in (TRAIN, [batch] * 4):
+            trainer = ortc.Trainer(compile_digits(), data)
+            for name, value in (("steps", -1), ("steps", 2.5), ("steps", "3"), ("epochs", -1), ("epochs", 1.5), ("epochs", 0.1),
+                                ("epochs", None), ("epochs", True)):
+                with self.assertRaisesRegex(ortc.ArgumentError, f"{name} is .* must be a whole number from 0"):
+                    trainer.fit(**{name: value})
+            trainer.fit(epochs=0)
+            trainer.fit(steps=0)
+            self.assertEqual(trainer.step, 0)
+            trainer.fit(steps=np.int64(2))
+            self.assertEqual(trainer.step, 2)
+
 
 if __name__ == "__main__":
     unittest.main()

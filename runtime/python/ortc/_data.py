@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ortc import _runtime
-from ortc._errors import NotFoundError, ShapeError
+from ortc._errors import ArgumentError, NotFoundError, ShapeError
 
 Batch = dict[str, Any]
 Data = (
@@ -130,6 +130,11 @@ def open_data(data: Data, inputs: list[Input], is_training: bool) -> Arrays | Ca
             return Arrays({name: file[name] for name in file.files}, inputs, is_training)
     if isinstance(data, Mapping):
         return Arrays(flatten(data), inputs, is_training)
+    if not callable(data) and not hasattr(data, "__iter__") and not hasattr(data, "__getitem__"):
+        raise ArgumentError(
+            f"the data are of type {type(data).__name__}, but must be arrays by name, the path of an npz file, an iterable of "
+            "batches, or a function that gives one"
+        )
     names = [each.name for each in inputs]
 
     def begin(epoch: int) -> Iterator[Batch]:

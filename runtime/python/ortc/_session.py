@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ortc import _runtime
 from ortc._artifact import Artifact
-from ortc._checks import check_output
+from ortc._checks import check_output, check_whole
 from ortc._errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Session(_runtime.Session):
         stop_on_not_finite: bool = False,
     ) -> None:
         """`threads`: 0 takes what the artifact allows and the machine has."""
+        threads = check_whole("threads", threads, 0, (1 << 31) - 1)
         opened = artifact if isinstance(artifact, Artifact) else Artifact(artifact)
         program = opened.program(device)
         super().__init__(program, threads, stop_on_not_finite)

@@ -19,7 +19,7 @@ from typing import Any
 
 from ortc._artifact import Artifact
 from ortc._averages import averaged, has_begun
-from ortc._checks import File, check_output
+from ortc._checks import File, check_output, check_rate, check_whole
 from ortc._data import Arrays, Batch, Data, Input, open_data, order_of
 from ortc._errors import ArgumentError, FormatError, NotFiniteError, NotFoundError
 from ortc._evaluation import Evaluation
@@ -36,9 +36,15 @@ Rate = float | Callable[[int], float]
 
 
 def _check_count(name: str, value: int | None) -> int:
-    if value is not None and value < 1:
-        raise ArgumentError(f"{name} is {value}, but must be at least 1")
-    return value or 0
+    return 0 if value is None else check_whole(name, value, 1)
+
+
+def _check_callbacks(given: Iterable[Callback]) -> list[Callback]:
+    found = list(given) if isinstance(given, Iterable) else [given]
+    for each in found:
+        if lacking := [name for name in vars(Callback) if name.startswith("on_") and not hasattr(each, name)]:
+            raise ArgumentError(f"callbacks has {each!r}, which has no {lacking[0]}; derive its class from ortc.callbacks.Callback")
+    return found
 
 
 def _check_file(name: str, file: File | None, inputs: list[tuple[str, File]]) -> Path | None:
@@ -87,6 +93,8 @@ class Trainer:
         `save_best`, `save`, `save_every` and `keep` are those flags of `ortc run`, and a fit is a run."""
         if callable(lr) and lr_schedule is not None:
             raise ArgumentError("lr is a function and lr_schedule is given, too; give one of them")
+        if lr is not None and not callable(lr):
+            check_rate("lr", lr)
         if isinstance(artifact, Session):
             self.session = artifact
         else:
@@ -99,10 +107,10 @@ class Trainer:
         inputs, outputs = self.session.program.steps()[self.session.binding].get("eval", ((), ()))
         self._comparable = outputs, inputs
         self.metrics = find_metrics(tuple(metrics), self._losses, outputs, inputs)
-        self.callbacks = list(callbacks)
+        self.callbacks = _check_callbacks(callbacks)
         self.eval_weights = eval_weights
         self.shuffle = shuffle
-        self.seed = seed or 0
+        self.seed = check_whole("seed", seed, 0, (1 << 64) - 1) if seed is not None else 0
         self._has_seed = seed is not None
         self.lr = lr
         plateau = Plateau.parse(lr_schedule) if lr_schedule is not None and lr_schedule.split(":")[0] == "plateau" else None
@@ -221,6 +229,8 @@ class Trainer:
     def fit(self, epochs: int = 1, steps: int | None = None) -> list[Event]:
         """Trains for so many epochs, or steps, more than before, and gives the events of this fit. Ctrl-C ends it after the
         step in progress, with `save` behind a checkpoint."""
+        epochs = check_whole("epochs", epochs, 0)
+        steps = check_whole("steps", steps, 0) if steps is not None else None
         if steps is None and not isinstance(self._train, Arrays):
             last_step, last_epoch = None, self.epoch + epochs
         else:
@@ -253,7 +263,11 @@ class Trainer:
         # A run that was interrupted in an evaluation has left it to this one.
         if follower.is_active and self.step and not is_done and self._is_due() and follower.evaluated_step != self.step:
             self._evaluate_now(is_due=True)
-        while not self._has_ended and self.step != last_step and self.epoch != last_epoch:
+        while (
+            not self._has_ended
+            and (last_step is None or self.step < last_step)
+            and (last_epoch is None or self.epoch < last_epoch)
+        ):
             self._train_epoch(last_step)
         if self._is_interrupted:
             self._tell("on_event", {"event": "interrupted", "step": self.step})
@@ -292,7 +306,7 @@ class Trainer:
         if self._has_rate:
             self._rate = self.session.get_scalar("lr")
         if self.lr is not None and not callable(self.lr) and not (self._follower.plateau and self.lr == self._taken):
-            self._base = self._taken = self.lr
+            self._base = self._taken = check_rate("lr", self.lr)
         elif schedule.is_plain and not self._follower.plateau:
             self._base = self._rate
         if schedule.is_falling and last_step is None and not schedule.total:
@@ -307,7 +321,7 @@ class Trainer:
     def _set_rate(self) -> None:
         """Before a step. Without lr and a schedule, the rate is whoever's has set it."""
         if callable(self.lr):
-            rate = self.lr(self.step)
+            rate = check_rate(f"lr({self.step})", self.lr(self.step))
         elif self.lr is None and self._schedule.is_plain and not self._follower.plateau:
             return
         else:
