@@ -66,6 +66,7 @@ class SameNumbersTest(unittest.TestCase):
             trainer.save(part)
         run_tool("run", folder, "--data", TRAIN, "--steps", 10, "--load", part, "--save", part, "--quiet")
         self.assertEqual(read_checkpoint(part)[2], read_checkpoint(whole)[2])
+        self.assertEqual(read_checkpoint(part)[0], read_checkpoint(whole)[0])
         trainer.load(part)
         with self.assertRaisesRegex(ortc.ArgumentError, "ends at step 40, and this fit begins at step 40"):
             trainer.fit()
@@ -91,6 +92,16 @@ class SameNumbersTest(unittest.TestCase):
             second = ortc.Trainer(folder, data)
             second.load(path)
             self.assertEqual((second.step, second.epoch, second._slice), place)
+
+    def test_metadata_have_the_same_text(self):
+        """Rates whose shortest text has an exponent in one way of writing, or in the other."""
+        folder, tool, python = compile_digits(), WORK / "tool.safetensors", WORK / "python.safetensors"
+        for rate in (1e-4, 3e-5, 1.5e-7, 0.003, 0.0, 1.0, 1e20):
+            run_tool("run", folder, "--data", TRAIN, "--steps", 1, "--lr", repr(rate), "--save", tool, "--quiet")
+            trainer = ortc.Trainer(folder, TRAIN, lr=rate)
+            trainer.fit(steps=1)
+            trainer.save(python)
+            self.assertEqual(read_checkpoint(python)[0], read_checkpoint(tool)[0])
 
     def test_both_resume_what_the_other_has_left(self):
         folder, whole = compile_digits(), WORK / "whole.safetensors"
@@ -334,6 +345,19 @@ class RefusedTest(unittest.TestCase):
             self.assertEqual(trainer.step, 0)
             trainer.fit(steps=np.int64(2))
             self.assertEqual(trainer.step, 2)
+
+    def test_metrics_of_taken_names(self):
+        def measure(outputs, inputs):
+            return 1.0, 1.0
+
+        for name in ("loss", "eval_loss", "step", "epoch", "event", "lr", "ms", "seconds", "weights"):
+            with self.assertRaisesRegex(ortc.ArgumentError, f"the metric '{name}' has a name that is taken; there are epoch, "):
+                ortc.Trainer(compile_digits(), TRAIN, TEST, metrics=[(name, measure)])
+        with self.assertRaisesRegex(ortc.ArgumentError, "the metric 'accuracy' has a name that is taken"):
+            ortc.Trainer(compile_digits(), TRAIN, TEST, metrics=["accuracy", ("accuracy", measure)])
+        for pair in (("a", None), ("a",), (3, measure)):
+            with self.assertRaisesRegex(ortc.ArgumentError, "must be a pair of a name and a function"):
+                ortc.Trainer(compile_digits(), TRAIN, TEST, metrics=[pair])
 
 
 if __name__ == "__main__":

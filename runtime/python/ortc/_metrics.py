@@ -429,6 +429,20 @@ def find_metric(text: str, losses: list[Loss], outputs: Sequence[Value], inputs:
     return _choose(text, name, keys, comparison)
 
 
+_FIELDS = ("event", "step", "epoch", "loss", "eval_loss", "lr", "ms", "seconds", "weights")
+"""What events have beside metrics."""
+
+
+def _check_pair(given: tuple[Any, ...], losses: list[Loss], found: Mapping[str, MakeMeasure]) -> tuple[str, Metric]:
+    if len(given) != 2 or not isinstance(given[0], str) or not callable(given[1]):
+        raise ArgumentError(f"the metric {given!r} must be a pair of a name and a function")
+    name, function = given
+    of_losses = {start + loss.key("loss") for loss in losses for start in ("", "eval_")}
+    if name in _FIELDS or name in of_losses or name in found:
+        raise ArgumentError(f"the metric '{name}' has a name that is taken; there are {join_words(sorted({*_FIELDS, *of_losses, *found}))}")
+    return name, function
+
+
 def find_metrics(
     wanted: Sequence[str | tuple[str, Metric]], losses: list[Loss], outputs: Sequence[Value], inputs: Sequence[Value]
 ) -> dict[str, MakeMeasure]:
@@ -438,7 +452,7 @@ def find_metrics(
     of_losses = {loss.key("accuracy"): loss for loss in losses if loss.axis is not None}
     for each in wanted:
         if isinstance(each, tuple):
-            name, function = each
+            name, function = _check_pair(each, losses, found)
             found[name] = lambda function=function: _Mean(function)  # type: ignore[misc]
             continue
         names = list(of_losses) if each == "accuracy" and of_losses else [each] if each in of_losses else []

@@ -27,7 +27,7 @@ from ortc._following import Follower, Goal, Plateau
 from ortc._kept import is_kept_name, keep_checkpoint
 from ortc._losses import read_losses
 from ortc._metrics import Metric, find_metric, find_metrics
-from ortc._names import describe_names
+from ortc._names import describe_names, format_exact
 from ortc._schedule import Schedule, parse_schedule
 from ortc._session import Loaded, Session
 from ortc.callbacks import Callback, Event
@@ -514,7 +514,7 @@ class Trainer:
             "epoch": epoch,
             "slice": index,
             "items": items,
-            "lr": repr(self._find_base()),
+            "lr": format_exact(self._find_base()),
             "schedule": str(self._schedule),
         }
         self.session.save(path, {f"run.{key}": str(value) for key, value in position.items()} | self._follower.describe())
