@@ -330,6 +330,27 @@ class OptimTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "Invalid learning rate"):
             ortc.torch.optim.SGD(params, lr=-1.0)
 
+    def test_a_nan_of_averages_in_bytes_is_seen(self) -> None:
+        """A block is NaN from then on, compiled or not; below 4,096 values it is the one value. Others go on."""
+        for name in ("AdamW8bit", "Lion8bit"):
+            for value in (float("nan"), float("inf")):
+                for shape, size in (((70, 100), 256), *([((7, 100), 1)] if value != value else [])):
+                    plain = parameters(shapes=[shape])
+                    for params, is_compiled in ((plain, True), (parameters(shapes=[shape]), False)):
+                        optimizer = getattr(ortc.torch.optim, name)(params, lr=0.01)
+                        for step in range(3):
+                            give_gradients(params, step)
+                            params[0].grad[3, 5] = value if step == 0 else params[0].grad[3, 5]
+                            if not is_compiled:
+                                optimizer.report.failures = ["refused"]
+                            before = params[0].detach().clone()
+                            optimizer.step()
+                        self.assertEqual(bool(optimizer.report.compiled), is_compiled)
+                        is_nan = params[0].isnan().reshape(-1)
+                        self.assertEqual(int(is_nan.sum()), size)
+                        self.assertTrue(is_nan[305 // size * size : (305 // size + 1) * size].all())
+                        self.assertTrue((params[0] != before).all())
+
     def test_artifacts(self) -> None:
         _update.open_update.cache_clear()
         params, theirs = parameters(), parameters()

@@ -156,7 +156,9 @@ def _lion_scalars(_: Switches, group: Group, __: Numbers) -> list[float]:
 
 def _lion_step(p: torch.Tensor, g: torch.Tensor, average: torch.Tensor, scalars: Tensors) -> Tensors:
     keep, beta1, share1, beta2, share2, rate = scalars
-    return p * keep + torch.sign(average * beta1 + g * share1) * rate, average * beta2 + g * share2
+    update = average * beta1 + g * share1
+    sign = torch.where(update == update, torch.sign(update), update)  # torch.sign has 0 for NaN: nothing would be seen
+    return p * keep + sign * rate, average * beta2 + g * share2
 
 
 def _lion(_: Switches, p: torch.Tensor, g: torch.Tensor, states: Tensors, scalars: Tensors) -> Tensors:
