@@ -194,6 +194,10 @@ class FusedTest(unittest.TestCase):
             (torch.optim.SGD(model.first.parameters()), "other parameters than those that the module trains"),
             (started(model.parameters()), "has taken steps already"),
             (ortc.torch.optim.Lamb(model.parameters(), caution=True), "caution=True of Lamb is not compiled"),
+            (
+                ortc.torch.optim.Lion8bit(model.parameters(), min_8bit_size=1),
+                "min_8bit_size=1 of Lion8bit is not compiled by ortc.torch.Trainer; min_8bit_size=4096 is",
+            ),
             ([torch.optim.SGD(model.parameters()), torch.optim.SGD(model.parameters())], "a parameter is in two groups"),
             (
                 [ortc.torch.optim.Lamb(model.first.parameters()), torch.optim.SGD(model.second.parameters())],

@@ -66,7 +66,9 @@ class _Group:
         given = vars(getattr(optimizer, "args", None) or _NOTHING) | group  # of bitsandbytes
         for key, value in _NEEDED.items():
             if given.get(key, value) != value:
-                raise CompileError(f"{key}={given[key]!r} of {type(optimizer).__name__} is not compiled")
+                raise CompileError(
+                    f"{key}={given[key]!r} of {type(optimizer).__name__} is not compiled by ortc.torch.Trainer; {key}={value!r} is"
+                )
         self.group = group
         self.keys = _list_keys(self.name)
         self.flag = RULES[self.name].flag
