@@ -168,6 +168,20 @@ class FusedTest(unittest.TestCase):
             with self.subTest(kind.__name__):
                 self.check(lambda model, kind=kind: [kind(model.parameters(), betas=(0.9, 0.99))], schedule=cycle)
 
+    def test_a_beta_that_is_1(self) -> None:
+        model, x, y = Mlp(), torch.randn(4, 6), torch.arange(4) % 3
+        optimizer = torch.optim.Adam(model.parameters())
+        trainer = ortc.torch.Trainer(model, F.cross_entropy, optimizer)
+        trainer.step(x, y)
+        before = [p.detach().clone() for p in model.parameters()]
+        optimizer.param_groups[0]["betas"] = (1.0, 0.9)
+        with self.assertRaisesRegex(ortc.ArgumentError, "beta1 of the optimizer is 1.0, and a step divides by 1 - beta1"):
+            trainer.step(x, y)
+        self.assertTrue(all(torch.equal(p, q) for p, q in zip(model.parameters(), before)))
+        optimizer.param_groups[0]["betas"] = (0.8, 0.9)
+        trainer.step(x, y)
+        self.assertTrue(all(p.isfinite().all() for p in model.parameters()))
+
     def test_what_is_refused(self) -> None:
         model = Mlp()
         x, y = torch.randn(4, 6), torch.arange(4) % 3

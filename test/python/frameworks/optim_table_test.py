@@ -305,12 +305,26 @@ class TableTest(unittest.TestCase):
         for name, options, message in (
             ("Lion", {"lr": -1.0}, "Invalid lr: -1.0; it must be at least 0"),
             ("Lion", {"betas": (0.9, 1.5)}, "Invalid betas: 1.5; it must be from 0 to 1"),
+            *(
+                (name, {"betas": betas}, "Invalid betas: .*; (they|it) must be")
+                for name in ("AdamW8bit", "Lion8bit")
+                for betas in ((1.0, 0.9), (0.9, 1.0), (0.9,), (0.9, 0.9, 0.9), 0.9, None, (0.9, None), (-0.1, 0.9), (True, 0.9))
+            ),
             ("Lars", {"nesterov": True}, "Nesterov momentum requires a momentum"),
             ("Muon", {}, "Muon only supports 2D parameters"),
             ("NAdam", {"capturable": True}, "capturable=True: a compiled step has no graph"),
         ):
             with self.subTest(name=name), self.assertRaisesRegex(ValueError, message):
                 getattr(ortc.torch.optim, name)(params, **options)
+        with self.assertRaisesRegex(ValueError, "Invalid betas: .0.9, 1.0.; they must be two numbers from 0 and below 1"):
+            ortc.torch.optim.Lion8bit([{"params": params, "betas": (0.9, 1.0)}])
+        params[0].grad = torch.ones(3)
+        for name in ("AdamW", "Lamb", "AdamW8bit"):
+            optimizer = getattr(ortc.torch.optim, name)(params)
+            optimizer.param_groups[0]["betas"] = (1.0, 0.9)
+            with self.assertRaisesRegex(ValueError, "Invalid betas: .1.0, 0.9. of .*; a step divides by 1 - beta"):
+                optimizer.step()
+            self.assertFalse(optimizer.state)
         with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'momentum'"):
             ortc.torch.optim.Lion(params, momentum=0.9)
         cautious = ortc.torch.optim.Lamb(params, caution=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ortc._errors import CompileError
+from ortc._errors import ArgumentError, CompileError
 from ortc._session import Session
 from ortc.torch._rules import RULES
 from ortc.torch._rules.rule import Group
@@ -187,6 +187,8 @@ class Described:
 def _set(session: Session, prefix: str, key: str, value: float) -> None:
     """A hyper-parameter, and what PyTorch computes from it and the number of steps."""
     correction = prefix + _CORRECTIONS.get(key, "")
+    if key == "beta1" and correction in session.state and not value < 1:
+        raise ArgumentError(f"{key} of the optimizer is {value}, and a step divides by 1 - {key}^n, so that it must be below 1")
     if correction in session.state and session[prefix + key] != value:
         session.write(correction, np.float64(1 - value ** session["step"]))
     session.set_scalar(prefix + key, value)

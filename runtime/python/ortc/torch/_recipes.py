@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ortc.torch._rules.blocks import dynamic_map
-from ortc.torch._rules.rule import Rule
+from ortc.torch._rules.rule import Rule, scalars_of
 
 _BELOW_ONE = ("betas", "momentum", "dampening")
 
@@ -70,7 +70,7 @@ class Recipe(torch.optim.Optimizer):
                     own["step"] += 1
                     age = float(own["step"])
                 dtype = torch.promote_types(p.dtype, torch.float32)
-                numbers = [torch.tensor(x, dtype=dtype) for x in rule.scalars(switches, group | more, (age,))]
+                numbers = [torch.tensor(x, dtype=dtype) for x in scalars_of(rule, switches, group | more, (age,))]
                 states = tuple(own[name] for name in names)
                 results = rule.formula(switches, p, p.grad, states, tuple(numbers))
                 for tensor, result in zip((p, *states), results, strict=True):
@@ -112,6 +112,13 @@ _WRAPPED = "__bnb_optimizer_quant_state__"
 class InBytes(Recipe):
     """With averages in bytes. A state_dict is that of bitsandbytes: with the map of each average, and a whole number of
     steps."""
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        betas = param_group.get("betas", self.defaults["betas"])
+        is_pair = isinstance(betas, (tuple, list)) and len(betas) == 2
+        if not is_pair or not all(isinstance(each, (int, float)) and 0 <= each < 1 for each in betas):
+            raise ValueError(f"Invalid betas: {betas}; they must be two numbers from 0 and below 1")
+        super().add_param_group(param_group)
 
     def state_dict(self) -> dict[str, Any]:
         found = super().state_dict()

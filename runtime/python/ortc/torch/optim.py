@@ -25,7 +25,7 @@ from ortc._errors import CompileError, ShapeError
 from ortc.torch._recipes import InBytes, Recipe, ScheduleFree
 from ortc.torch._report import Report
 from ortc.torch._rules import RULES
-from ortc.torch._rules.rule import Group, Numbers, Rule
+from ortc.torch._rules.rule import Group, Numbers, Rule, scalars_of
 from ortc.torch._threads import pool
 from ortc.torch._update import Form, Whole, open_update, open_whole
 
@@ -93,7 +93,7 @@ class _Work:
         return self.parameters, self.gradients, *self.states.values()
 
     def scalars(self, numbers: Numbers) -> list[float]:
-        return self.rule.scalars(self.switches, self.group, numbers)
+        return scalars_of(self.rule, self.switches, self.group, numbers)
 
     def check_layouts(self) -> None:
         for gradient in self.gradients:

@@ -71,6 +71,16 @@ class Rule:
     """Arguments that are no keys of its groups, and the only values that they may have."""
 
 
+def scalars_of(rule: Rule, switches: Switches, group: Group, numbers: Numbers) -> list[float]:
+    """Of a step. Raises ValueError where they divide by a bias correction of 0."""
+    try:
+        return rule.scalars(switches, group, numbers)
+    except ZeroDivisionError as error:
+        if "betas" not in group:
+            raise
+        raise ValueError(f"Invalid betas: {group['betas']} of {rule.flag}; a step divides by 1 - beta^n, so that each is below 1") from error
+
+
 def arguments(**defaults: Any) -> inspect.Signature:
     """A signature of parameters and these, in order."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
