@@ -8,6 +8,7 @@ The tolerance is that of optim_test.py.
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
 import io
@@ -335,6 +336,41 @@ class TableTest(unittest.TestCase):
         lars = ortc.torch.optim.Lars(params)
         with self.assertRaisesRegex(RuntimeError, "Lars takes no sparse gradients"):
             lars.step()
+
+    def test_states_in_bytes_that_cannot_be(self) -> None:
+        """Of a checkpoint: refused, and nothing is changed."""
+        params = [nn.Parameter(torch.ones(70, 100))]
+        for name in ("AdamW8bit", "Lion8bit"):
+            optimizer = getattr(ortc.torch.optim, name)(params)
+            params[0].grad = torch.ones(70, 100)
+            optimizer.step()
+            averages = "__bnb_optimizer_quant_state__"
+            for key, value, message in (
+                ("step", -5, "has step -5, but must have a whole number from 0"),
+                ("step", 1.5, "has step 1.5, but must have a whole number from 0"),
+                ("step", float("nan"), "has step nan, but must"),
+                ("step", None, "has step None, but must"),
+                ("absmax1", float("nan"), "has absmax1 with NaN, infinities or values below 0"),
+                ("absmax1", float("inf"), "has absmax1 with NaN, infinities or values below 0"),
+                ("absmax1", -1.0, "has absmax1 with NaN, infinities or values below 0"),
+            ):
+                changed = copy.deepcopy(optimizer.state_dict())
+                own = changed["state"][0]
+                if key == "step":
+                    own["step"] = value
+                else:
+                    own[averages][key][1] = value
+                before = copy.deepcopy(optimizer.state_dict()["state"][0])
+                with self.subTest(name=name, key=key, value=value), self.assertRaisesRegex(ValueError, message):
+                    optimizer.load_state_dict(changed)
+                after = optimizer.state_dict()["state"][0]
+                self.assertEqual(after["step"], before["step"])
+                self.assertTrue(torch.equal(after[averages]["absmax1"], before[averages]["absmax1"]))
+            without = copy.deepcopy(optimizer.state_dict())
+            del without["state"][0]["step"]
+            with self.assertRaisesRegex(ValueError, "the state of parameter 0, of 7000 values, has step None"):
+                optimizer.load_state_dict(without)
+            optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
 
     def test_equal_gradients_of_a_centered_rmsprop(self) -> None:
         """Rounding leaves a variance of less than 0 of them, whose root is NaN."""

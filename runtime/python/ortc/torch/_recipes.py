@@ -109,6 +109,13 @@ _WRAPPED = "__bnb_optimizer_quant_state__"
 """Where bitsandbytes puts states of a parameter in a state_dict, so that nothing gathers or casts them."""
 
 
+def _read_step(what: str, given: Any) -> float:
+    step = float(given) if isinstance(given, (int, float)) or (isinstance(given, torch.Tensor) and given.numel() == 1) else -1.0
+    if not 0 <= step < 2**53 or step != int(step):
+        raise ValueError(f"{what} has step {given}, but must have a whole number from 0")
+    return step
+
+
 class InBytes(Recipe):
     """With averages in bytes. A state_dict is that of bitsandbytes: with the map of each average, and a whole number of
     steps."""
@@ -148,9 +155,9 @@ class InBytes(Recipe):
     def _read(self, index: int, p: torch.Tensor, group: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter."""
         given = {key: value for key, value in given.items() if key != _WRAPPED} | given.get(_WRAPPED, {})
-        own = {"step": torch.tensor(float(given.get("step", 0)))}
         what, size = f"the state of parameter {index}, of {p.numel()} values,", group["min_8bit_size"]
         names = self.rule.states(self.rule.switches(group), p)
+        own = {"step": torch.tensor(_read_step(what, given.get("step")))}
         if (p.numel() >= size) != ("absmax1" in given):
             kind = "bytes" if "absmax1" in given else "float32"
             raise ValueError(f"{what} is in {kind}, which min_8bit_size={size} of its group does not say; give another one")
@@ -159,6 +166,8 @@ class InBytes(Recipe):
             if not isinstance(value, torch.Tensor) or (value.shape, value.dtype) != (wanted.shape, wanted.dtype):
                 got = f"{value.dtype} {list(value.shape)}" if isinstance(value, torch.Tensor) else value
                 raise ValueError(f"{what} has {name} {got}, but must have {wanted.dtype} {list(wanted.shape)}")
+            if name.startswith("absmax") and not ((value >= 0) & value.isfinite()).all():
+                raise ValueError(f"{what} has {name} with NaN, infinities or values below 0, which are no magnitudes of an average")
             own[name] = value.to(p.device).contiguous().clone()
             codes = given.get(f"qmap{name[-1]}")
             if name.startswith("absmax") and (codes is None or not torch.equal(codes.cpu(), dynamic_map(name[-1] == "1"))):
