@@ -115,7 +115,7 @@ class DeviceTest(unittest.TestCase):
 
     def generate(self, trained: list[str] = NAMES, frozen: list[str] | None = None, **options: Any) -> None:
         defaults = {"loss": artifacts.LossType.CrossEntropyLoss, "optimizer": artifacts.OptimType.AdamW, "target": "native"}
-        artifacts.generate_artifacts(str(DIGITS), trained, frozen, artifact_directory=self.folder, **(defaults | options))
+        artifacts.generate_artifacts(str(DIGITS), trained, frozen, **(defaults | {"artifact_directory": self.folder} | options))
 
     def load(self, checkpoint: str = "checkpoint") -> tuple[api.CheckpointState, api.Module, api.Optimizer]:
         state = api.CheckpointState.load_checkpoint(self.folder / checkpoint)
@@ -483,6 +483,43 @@ class DeviceTest(unittest.TestCase):
         self.generate(optimizer=artifacts.OptimType.SGD)
         with self.assertRaisesRegex(ortc.ArgumentError, "another optimizer, adamw"):
             api.Optimizer(self.folder / "optimizer_model.onnx", module)
+
+    def test_what_is_refused_leaves_nothing(self) -> None:
+        """No file, no folder that was not there, and of an earlier call all as it was."""
+        from ortc.compat.ort_training import onnxblock
+
+        class Nothing(onnxblock.Block):
+            def __init__(self, given: Any) -> None:
+                self.given = given
+
+            def build(self, name: str) -> Any:
+                return self.given
+
+        optim, loss = onnxblock.optim, onnxblock.loss
+        self.generate(shapes={"batch": BATCH})
+        before = {path: path.read_bytes() for path in sorted(Path(self.folder).rglob("*")) if path.is_file()}
+        self.assertEqual(len(before), 6)
+        new = Path(self.folder) / "new"
+        for options, message in (
+            ({"loss": loss.CrossEntropyLoss(reduction="none")}, "training_model.onnx"),
+            ({"optimizer": optim.AdamW(betas=(1.0, 0.9))}, "beta1"),
+            ({"loss": Nothing(None)}, "`build` of a block has given None, but must give the name of a value"),
+            ({"loss": Nothing(())}, "`build` of a block has given .., but must give the name of a value"),
+            ({"loss": Nothing(3)}, "`build` of a block has given 3, but must give the name of a value"),
+        ):
+            for folder in (self.folder, new):
+                with self.subTest(message), self.assertRaisesRegex(ortc.Error, message) as caught:
+                    self.generate(**options, shapes={"batch": BATCH}, artifact_directory=folder)
+                self.assertNotIn(".ortc-", str(caught.exception))
+                self.assertEqual({path: path.read_bytes() for path in sorted(Path(self.folder).rglob("*")) if path.is_file()}, before)
+                self.assertFalse(new.exists())
+        with self.assertRaisesRegex(ortc.ArgumentError, "clip_grad is 3, but must be a ClipGradNorm"):
+            optim.AdamW(clip_grad=3)
+        new.mkdir()
+        os.mkfifo(new / "checkpoint")
+        with self.assertRaisesRegex(ortc.ArgumentError, "checkpoint: is no regular file"):
+            self.generate(artifact_directory=new)
+        self.assertEqual([path.name for path in new.iterdir()], ["checkpoint"])
 
 
 if __name__ == "__main__":

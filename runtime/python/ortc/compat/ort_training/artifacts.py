@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ortc._compile import Shape, compile
 from ortc._errors import ArgumentError
+from ortc.compat.ort_training._folders import written_at_once
 from ortc.compat.ort_training._graphs import add_outputs, describe_training, graph_inputs, write_checkpoint
 from ortc.compat.ort_training._notes import note, refuse
 from ortc.compat.ort_training._optimizers import Update, describe_optimizer, find_rate, make_adamw
@@ -116,20 +117,21 @@ def generate_artifacts(
     flags = {**chosen, **update.flags, "gradients": True, **flags}
 
     folder = Path(artifact_directory or ".")
-    folder.mkdir(parents=True, exist_ok=True)
-    onnx.save(forward, os.fspath(folder / f"{prefix}eval_model.onnx"))
-    path = folder / f"{prefix}training_model.onnx"
-    flags = describe_training(graph, trained, flags)
-    onnx.save(graph, os.fspath(path))
-    if optimizer is not None:
-        onnx.save(describe_optimizer(update), os.fspath(folder / f"{prefix}optimizer_model.onnx"))
-    parameters = {name: each for name, each in weights.items() if name in {*trained, *frozen}}
-    write_checkpoint(folder / f"{prefix}checkpoint", trained, parameters, more)
-
-    compiled = path.with_suffix(".ortc")
-    shutil.rmtree(compiled, ignore_errors=True)  # of another model, perhaps
-    if shapes or "bindings" in flags or _is_static(graph):
-        compile(path, shapes=shapes, output=compiled, **flags)
+    with written_at_once(folder) as made:
+        onnx.save(forward, os.fspath(made / f"{prefix}eval_model.onnx"))
+        path = made / f"{prefix}training_model.onnx"
+        flags = describe_training(graph, trained, flags)
+        onnx.save(graph, os.fspath(path))
+        if optimizer is not None:
+            onnx.save(describe_optimizer(update), os.fspath(made / f"{prefix}optimizer_model.onnx"))
+        parameters = {name: each for name, each in weights.items() if name in {*trained, *frozen}}
+        write_checkpoint(made / f"{prefix}checkpoint", trained, parameters, more)
+        compiled = path.with_suffix(".ortc")
+        is_compiled = bool(shapes) or "bindings" in flags or _is_static(graph)
+        if is_compiled:
+            compile(path, shapes=shapes, output=compiled, **flags)
+    if not is_compiled:
+        shutil.rmtree(folder / compiled.name, ignore_errors=True)  # of another model, perhaps
 
 
 def _find_update(optimizer: OptimType | Optimizer | str | None) -> Update:

@@ -10,7 +10,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from ortc._errors import StateError
+from ortc._errors import ArgumentError, StateError
 from ortc.compat.ort_training._graphs import add_outputs, describe_training, keep_outputs, list_parameters, write_checkpoint
 from ortc.compat.ort_training._notes import refuse
 from ortc.compat.ort_training.onnxblock._base import Block, base, current, empty_base
@@ -31,7 +31,10 @@ INSTEAD = (
 
 def names_of(output: Any) -> tuple[str, ...]:
     """What a block has given, in names of values."""
-    return tuple(output) if isinstance(output, (tuple, list)) else (output,)
+    names = tuple(output) if isinstance(output, (tuple, list)) else (output,)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"onnxblock: `build` of a block has given {output!r}, but must give the name of a value, or several")
+    return names
 
 
 class ForwardBlock(Block):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ortc._errors import StateError
+from ortc._errors import ArgumentError, StateError
 from ortc.compat.ort_training._notes import refuse
 from ortc.compat.ort_training._optimizers import Update, describe_optimizer, make_adamw
 
@@ -25,6 +25,8 @@ class ClipGradNorm:
 
 
 def _norm_of(clip_grad: ClipGradNorm | None) -> float | None:
+    if clip_grad is not None and not isinstance(clip_grad, ClipGradNorm):
+        raise ArgumentError(f"onnxblock.optim: clip_grad is {clip_grad!r}, but must be a ClipGradNorm, such as ClipGradNorm(1.0)")
     return None if clip_grad is None else float(clip_grad.max_norm)
 
 
