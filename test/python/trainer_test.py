@@ -303,6 +303,10 @@ class RefusedTest(unittest.TestCase):
                          lambda each: ortc.Trainer(folder, TRAIN, TEST, save_best=each)):
                 with self.assertRaisesRegex(ortc.ArgumentError, text):
                     save(path)
+        with self.assertRaisesRegex(ortc.ArgumentError, "would overwrite train .*data.npz"):
+            ortc.Trainer(folder, data).save(data)
+        with self.assertRaisesRegex(ortc.ArgumentError, "is a folder"):
+            ortc.Trainer(folder, TRAIN, save="")
         for options in ({"eval": data, "save": data}, {"eval": data, "save_best": data}):
             with self.assertRaisesRegex(ortc.ArgumentError, "would overwrite eval .*data.npz; name another file"):
                 ortc.Trainer(folder, TRAIN, **options)
@@ -322,7 +326,10 @@ class RefusedTest(unittest.TestCase):
             (f"seed is {2**64}, {whole} 0 to {2**64 - 1}", {"seed": 2**64}), (f"threads is -1, {whole} 0", {"threads": -1}),
             (f"lr is nan, {rate}", {"lr": float("nan")}), (f"lr is -1.0, {rate}", {"lr": -1.0}), (f"lr is 1e.40, {rate}", {"lr": 1e40}),
             (f"lr is 'x', {rate}", {"lr": "x"}), ("callbacks has 3, which has no on_begin", {"callbacks": [3]}),
-            ("callbacks has 3, which has no on_begin", {"callbacks": 3}), ("the data are of type int", {"train": 5}),
+            ("callbacks has 3, which has no on_begin", {"callbacks": 3}),
+            ("best is 3, but must be a text", {"best": 3}), ("lr_schedule is 3, but must be a text", {"lr_schedule": 3}),
+            ("device is 3, but must be a text", {"device": 3}), ("a metric is 3, but must be a text", {"metrics": [3]}),
+            ("metrics is 'f1', but must be a list", {"metrics": "f1"}), ("metrics is 3, but must be a list", {"metrics": 3}), ("the data are of type int", {"train": 5}),
         ):
             with self.assertRaisesRegex(ortc.ArgumentError, text):
                 ortc.Trainer(folder, **{"train": TRAIN, "eval": TEST, **options})
@@ -355,6 +362,8 @@ class RefusedTest(unittest.TestCase):
                 ortc.Trainer(compile_digits(), TRAIN, TEST, metrics=[(name, measure)])
         with self.assertRaisesRegex(ortc.ArgumentError, "the metric 'accuracy' has a name that is taken"):
             ortc.Trainer(compile_digits(), TRAIN, TEST, metrics=["accuracy", ("accuracy", measure)])
+        with self.assertRaisesRegex(ortc.ArgumentError, "a metric's function has given 3.0, but must give a sum and a count"):
+            ortc.Trainer(compile_digits(), TRAIN, TEST, metrics=[("mine", lambda outputs, inputs: 3.0)]).evaluate()
         for pair in (("a", None), ("a",), (3, measure)):
             with self.assertRaisesRegex(ortc.ArgumentError, "must be a pair of a name and a function"):
                 ortc.Trainer(compile_digits(), TRAIN, TEST, metrics=[pair])

@@ -40,6 +40,12 @@ def check_rate(name: str, value: Any) -> float:
     return number
 
 
+def check_text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name} is {value!r}, but must be a text")
+    return value
+
+
 def check_output(what: str, file: File, inputs: Iterable[tuple[str, File]] = ()) -> None:
     """Of a file that replaces what is there: as host/data/output_paths.h has it. `inputs`: files that are read, and what each
     is."""

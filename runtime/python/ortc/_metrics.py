@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ortc._checks import check_text
 from ortc._errors import ArgumentError
 from ortc._losses import Loss
 from ortc._names import count_edits, join_words, parse_number, suggest
@@ -44,7 +45,10 @@ class _Mean:
         self.total, self.count = 0.0, 0.0
 
     def add(self, outputs: Batch, inputs: Batch) -> None:
-        total, count = self.function(outputs, inputs)
+        found = self.function(outputs, inputs)
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise ArgumentError(f"a metric's function has given {found!r}, but must give a sum and a count")
+        total, count = found
         self.total, self.count = self.total + total, self.count + count
 
     def compute(self) -> float:
@@ -409,7 +413,7 @@ def _choose(text: str, name: str, keys: dict[str, str], comparison: _Comparison)
 
 def find_metric(text: str, losses: list[Loss], outputs: Sequence[Value], inputs: Sequence[Value]) -> MakeMeasure:
     """One of `ortc eval --metric`."""
-    name, _, rest = text.partition(":")
+    name, _, rest = check_text("a metric", text).partition(":")
     if name not in _TAKES:
         known = f"there are {join_words(list(_TAKES))}, or give a pair of a name and a function"
         raise ArgumentError(f"there is no metric '{name}'; {known}{suggest(name, list(_TAKES))}")

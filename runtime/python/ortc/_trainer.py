@@ -19,7 +19,7 @@ from typing import Any
 
 from ortc._artifact import Artifact
 from ortc._averages import averaged, has_begun
-from ortc._checks import File, check_output, check_rate, check_whole
+from ortc._checks import File, check_output, check_rate, check_text, check_whole
 from ortc._data import Arrays, Batch, Data, Input, open_data, order_of
 from ortc._errors import ArgumentError, FormatError, NotFiniteError, NotFoundError
 from ortc._evaluation import Evaluation
@@ -51,7 +51,7 @@ def _check_file(name: str, file: File | None, inputs: list[tuple[str, File]]) ->
     """Of a checkpoint, before the work."""
     if file is None:
         return None
-    check_output(name, file, inputs)
+    check_output(name, Path(file), inputs)
     folder = Path(file).resolve().parent
     if not os.access(folder, os.W_OK):
         raise ArgumentError(f"{os.fspath(file)}: the folder {folder} is not there or cannot be written")
@@ -93,6 +93,11 @@ class Trainer:
         `save_best`, `save`, `save_every` and `keep` are those flags of `ortc run`, and a fit is a run."""
         if callable(lr) and lr_schedule is not None:
             raise ArgumentError("lr is a function and lr_schedule is given, too; give one of them")
+        for name, text in (("best", best), ("lr_schedule", lr_schedule), ("device", device), ("eval_weights", eval_weights)):
+            if text is not None:
+                check_text(name, text)
+        if isinstance(metrics, str) or not isinstance(metrics, Iterable):
+            raise ArgumentError(f"metrics is {metrics!r}, but must be a list of names, or of pairs of a name and a function")
         if lr is not None and not callable(lr):
             check_rate("lr", lr)
         if isinstance(artifact, Session):
@@ -117,7 +122,7 @@ class Trainer:
         self._has_schedule = lr_schedule is not None and plateau is None
         self._schedule = parse_schedule(lr_schedule) if lr_schedule is not None and plateau is None else Schedule()
         self.eval_every = _check_count("eval_every", eval_every)
-        read = self.session.artifact.list_files()
+        read = self._read = self.session.artifact.list_files()
         read += [(name, data) for name, data in (("train", train), ("eval", eval)) if isinstance(data, (str, os.PathLike))]
         self._save, self._save_best = _check_file("save", save, read), _check_file("save_best", save_best, read)
         self._save_every, self._keep = _check_count("save_every", save_every), _check_count("keep", keep)
@@ -506,6 +511,7 @@ class Trainer:
     def save(self, path: File) -> None:
         """A checkpoint with the place in the data, which load and `ortc run --load` go on from. Behind a step within an epoch of an
         iterable that place is the next epoch."""
+        check_output("save", path, self._read)
         epoch, index, items = self._find_place()
         position = {
             "seed": self.seed,
