@@ -296,11 +296,17 @@ class RefusedTest(unittest.TestCase):
         data.write_bytes(TRAIN.read_bytes())
         artifact = (folder / "model.ortc").read_bytes()
         session = ortc.Session(folder)
+
+        class Never(callbacks.Callback):
+            def on_step(self, trainer, event):
+                raise AssertionError("the training has begun")
+
         for path, text in ((pipe, "pipe: is no regular file, which is not replaced; name another file"), (link, "is no regular file"),
                            (files, "is a folder"), (folder / "model.ortc", "would overwrite the artifact's"),
                            (folder / "manifest.json", "would overwrite the artifact's")):
             for save in (session.save, ortc.Trainer(session, TRAIN).save, lambda each: ortc.Trainer(folder, TRAIN, save=each),
-                         lambda each: ortc.Trainer(folder, TRAIN, TEST, save_best=each)):
+                         lambda each: ortc.Trainer(folder, TRAIN, TEST, save_best=each),
+                         lambda each: ortc.Trainer(folder, TRAIN, callbacks=[callbacks.Checkpoint(each), Never()]).fit()):
                 with self.assertRaisesRegex(ortc.ArgumentError, text):
                     save(path)
         with self.assertRaisesRegex(ortc.ArgumentError, "would overwrite train .*data.npz"):

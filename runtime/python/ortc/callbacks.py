@@ -11,6 +11,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ortc._checks import check_output
 from ortc._errors import ArgumentError
 from ortc._packages import need
 
@@ -245,6 +246,9 @@ class Checkpoint(Callback):
         self.path = path
         self.every = every
         self._monitor = _Monitor(monitor, mode) if monitor is not None else None
+
+    def on_begin(self, trainer: Trainer) -> None:
+        check_output("Checkpoint", self.path, trainer.session.artifact.list_files())
 
     def on_step(self, trainer: Trainer, event: Event) -> None:
         if self.every and event["step"] % self.every == 0:

@@ -325,6 +325,20 @@ class DeviceTest(unittest.TestCase):
         with self.assertRaises(ortc.FormatError):
             api.CheckpointState.load_checkpoint(DIGITS)
 
+    def test_checkpoints_replace_regular_files_alone(self) -> None:
+        self.generate(shapes={"batch": BATCH})
+        state, _, _ = self.load()
+        pipe, link, file = (self.folder / name for name in ("pipe", "link", "file"))
+        os.mkfifo(pipe)
+        link.symlink_to(file)
+        with self.assertRaisesRegex(ortc.ArgumentError, "pipe: is no regular file, which is not replaced"):
+            api.CheckpointState.save_checkpoint(state, pipe)
+        self.assertTrue(pipe.is_fifo())
+        for _ in range(2):
+            api.CheckpointState.save_checkpoint(state, link)
+            self.assertTrue(link.is_symlink() and file.is_file())
+        self.assertFalse(list(self.folder.glob("*.tmp")))
+
     def test_parameters_and_buffers(self) -> None:
         """Before the first step, and after it."""
         self.generate(["2.bias", "2.weight"], ["0.bias"], shapes={"batch": BATCH})

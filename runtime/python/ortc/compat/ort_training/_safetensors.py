@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ortc._checks import check_output
 from ortc._errors import ArgumentError, FormatError
 
 _TYPES = {
@@ -70,7 +71,14 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], dict[st
 
 
 def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
-    """The path has the old file or the new one."""
-    beside = Path(f"{os.fspath(path)}.tmp")
-    beside.write_bytes(serialize(tensors, metadata))
-    os.replace(beside, path)
+    """The path has the old file or the new one; where it is a link, what that leads to. Raises ArgumentError for what is no
+    regular file."""
+    check_output("save", path)
+    data, place = serialize(tensors, metadata), Path(os.path.realpath(path))
+    beside = place.with_name(f"{place.name}.tmp")
+    try:
+        beside.write_bytes(data)
+        beside.replace(place)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
