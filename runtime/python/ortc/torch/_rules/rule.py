@@ -78,7 +78,7 @@ def scalars_of(rule: Rule, switches: Switches, group: Group, numbers: Numbers) -
     except ZeroDivisionError as error:
         if "betas" not in group:
             raise
-        raise ValueError(f"Invalid betas: {group['betas']} of {rule.flag}; a step divides by 1 - beta^n, so that each is below 1") from error
+        raise ValueError(f"Invalid betas: {group['betas']} of {rule.flag}; a step divides by 1 - beta^n, so that each must be below 1") from error
 
 
 def arguments(**defaults: Any) -> inspect.Signature:
