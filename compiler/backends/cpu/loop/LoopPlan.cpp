@@ -164,8 +164,8 @@ static void addLaneSums(const LoopProgram &program, LoopPlan &plan) {
   }
 }
 
-/// Whether kLookupLanes lanes pay: the loop looks numbers up, adds nothing up (sums have a fixed order), and loads along
-/// the lanes.
+/// Whether kLookupLanes lanes pay: the loop looks numbers up, adds nothing up (sums have a fixed order), and loads
+/// along the lanes.
 static bool takesWideLookups(const LoopProgram &program, const Target &target) {
   auto isAcross = [&](const LoopNode &node) {
     return node.kind == LoopNode::load && !program.isLookup(node) &&
