@@ -61,10 +61,18 @@ def _text_digest(path: str, size: int, time: int) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+@cache
+def _list_sources(count: int, last: str) -> list[tuple[str, str]]:
+    """Names and files of what was loaded and is no installed package. `count`, `last`: of all modules, the last one's name:
+    there are thousands, and they are gone through when some were loaded since."""
+    # Without getattr, which some modules answer by loading more.
+    files = [(name, getattr(module, "__dict__", {}).get("__file__")) for name, module in list(sys.modules.items())]
+    return sorted((name, path) for name, path in files if path and _is_source(path))
+
+
 def _sources() -> Iterable[str]:
     """The text of everything that was loaded and is no installed package: classes and functions that a module may use."""
-    files = [(name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items())]
-    for name, path in sorted((name, path) for name, path in files if path and _is_source(path)):
+    for name, path in _list_sources(len(sys.modules), next(reversed(sys.modules))):
         try:
             status = os.stat(path)
             yield f"{name} {_text_digest(path, status.st_size, status.st_mtime_ns)}"
