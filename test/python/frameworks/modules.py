@@ -19,7 +19,8 @@ from torch import nn
 
 def use_own_cache() -> None:
     """For setUpModule: artifacts go into a folder that lasts as long as the tests of the file do."""
-    cache = tempfile.TemporaryDirectory()
+    # What still compiles when the tests have ended may write there while it goes.
+    cache = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
     unittest.addModuleCleanup(cache.cleanup)
     os.environ["ORTC_CACHE_DIR"] = cache.name
     torch.set_num_threads(2)
