@@ -24,8 +24,8 @@ of tensors that a cache might keep:
              a step: that a product with itself is symmetric saves nothing. They are bound by the rate of a product of PyTorch,
              3072 x 768 by 768 x 768, measured in each turn, and the bound is the sum of both.
 
-Prints a markdown table. Exit status 1 where an update takes more than 1 / 0.8 of its bound (LEAST has those that are known to), adamw more than PyTorch's, or adamw8bit more
-than a third of bitsandbytes'.
+Prints a markdown table. Exit status 1 where an update takes more than 1 / 0.8 of its bound (LEAST has those that are known to), adamw more
+than PyTorch's, or adamw8bit more than a third of bitsandbytes'.
 """
 
 import argparse

@@ -6,6 +6,7 @@
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/train/Losses.h"
+#include "passes/train/ProgramParts.h"
 #include "passes/train/losses/FactorFiles.h"
 
 using namespace mlir;
@@ -38,12 +39,8 @@ void describeLosses(ModuleOp program, ArrayRef<LossSpec> losses, CompileFacts &f
     if (auto weights = function->getAttrOfType<DenseFPElementsAttr>(train::classWeightAttribute(loss.label)))
       for (const APFloat &each : weights.getValues<APFloat>())
         fact.classWeight.push_back(each.convertToDouble());
-    auto inputs = train::inferLossInputs(loss, prediction, function.getLoc(), [&](StringRef name) -> Type {
-      for (unsigned i = 0; i < function.getNumArguments(); ++i)
-        if (auto input = function.getArgAttrOfType<StringAttr>(i, train::kInput); input && input == name)
-          return function.getArgument(i).getType();
-      return {};
-    });
+    auto inputs = train::inferLossInputs(loss, prediction, function.getLoc(),
+                                         [&](StringRef name) { return train::findInput(function, name); });
     for (unsigned i = 0; succeeded(inputs) && i < inputs->size(); ++i)
       fact.inputs.push_back((*inputs)[i].name);
   }

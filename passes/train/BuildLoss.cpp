@@ -56,14 +56,6 @@ static FailureOr<Output> chooseOutput(func::FuncOp forward, StringRef name) {
   return error;
 }
 
-/// The type of the graph's input of that name, or null.
-static Type findInput(func::FuncOp forward, StringRef wanted) {
-  for (unsigned i = 0; i < forward.getNumArguments(); ++i)
-    if (auto name = forward.getArgAttrOfType<StringAttr>(i, kInput); name && name.getValue() == wanted)
-      return forward.getArgument(i).getType();
-  return nullptr;
-}
-
 /// Whether the type of the label says that it holds probabilities, as in PyTorch: of floating point and the
 /// logits' shape.
 static bool holdsProbabilities(Type label, RankedTensorType prediction) {

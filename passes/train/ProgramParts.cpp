@@ -43,6 +43,13 @@ static std::pair<Attribute, Attribute> keyOf(NamedAttribute attribute) {
   return {attribute.getName(), attribute.getValue()};
 }
 
+Type findInput(func::FuncOp part, StringRef wanted) {
+  for (unsigned i = 0; i < part.getNumArguments(); ++i)
+    if (auto name = part.getArgAttrOfType<StringAttr>(i, kInput); name && name.getValue() == wanted)
+      return part.getArgument(i).getType();
+  return nullptr;
+}
+
 /// What an argument or result stands for: the first of the known attributes in its dictionary.
 static std::optional<NamedAttribute> findKey(DictionaryAttr attributes) {
   for (StringRef name : {StringRef(kTensor), StringRef(kInput), StringRef(kOutput), StringRef(kLoss),

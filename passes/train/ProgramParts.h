@@ -13,6 +13,9 @@ namespace ortc::train {
 std::string partName(llvm::StringRef part, int64_t binding);
 /// The part, or null.
 mlir::func::FuncOp findPart(mlir::ModuleOp module, llvm::StringRef part, int64_t binding);
+
+/// The type of the argument of a part that is the input of that name, or null.
+mlir::Type findInput(mlir::func::FuncOp part, llvm::StringRef wanted);
 /// The bindings that have a forward function, in order.
 llvm::SmallVector<int64_t> findBindings(mlir::ModuleOp module);
 
