@@ -8,6 +8,7 @@ shapes are known; eval_model.onnx is the graph for inference; optimizer_model.on
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 from collections.abc import Mapping
@@ -95,22 +96,19 @@ def generate_artifacts(
     weights = {each.name: onnx.numpy_helper.to_array(each) for each in proto.graph.initializer}
     _check_names(trained, frozen, weights)
 
-    graph = onnx.ModelProto()
-    graph.CopyFrom(proto)
-    outputs = [each.name for each in graph.graph.output]
+    forward = copy.deepcopy(proto)
+    outputs = [each.name for each in forward.graph.output]
     more = list(additional_output_names or ())
     of_losses = {f"loss.{name}" for name in loss} if isinstance(loss, Mapping) else set()
-    add_outputs(graph, (name for name in more if name not in of_losses))
-    forward = onnx.ModelProto()
-    forward.CopyFrom(graph)
+    add_outputs(forward, (name for name in more if name not in of_losses))
     if isinstance(loss, Block):
-        with base(graph) as accessor:
+        with base(forward) as accessor:
             name, *others = names_of(loss(*(loss_input_names or outputs)))
         graph, chosen = accessor.model, {"loss": f"output:{name}"}
         more = [*others, *(each for each in more if each not in others)]
         add_outputs(graph, (name, *others))
     else:
-        chosen = _loss_flags(loss, loss_input_names, outputs)
+        graph, chosen = copy.deepcopy(forward), _loss_flags(loss, loss_input_names, outputs)
     update = _find_update(optimizer)
     if update.is_of_transformers:
         _check_groups(update, flags)

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import copy
 import importlib
 import os
 from typing import TYPE_CHECKING, Any
@@ -46,8 +47,7 @@ class ForwardBlock(Block):
         output = super().__call__(*args, **kwargs)
         add_outputs(self.base, names_of(output))
         keep_outputs(self.base, names_of(output))
-        self._model = type(self.base)()
-        self._model.CopyFrom(self.base)
+        self._model = copy.deepcopy(self.base)
         return output
 
     def to_model_proto(self) -> onnx.ModelProto:
@@ -79,12 +79,10 @@ class TrainingBlock(Block):
         self._chosen[argument_name] = value
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        before = type(current().model)()
-        before.CopyFrom(current().model)
+        before = copy.deepcopy(current().model)
         output = super().__call__(*args, **kwargs)
         self._output, self._eval_model = names_of(output), before
-        self._model = type(self.base)()
-        self._model.CopyFrom(self.base)
+        self._model = copy.deepcopy(self.base)
         return output
 
     def _check(self) -> tuple[str, ...]:
@@ -103,8 +101,7 @@ class TrainingBlock(Block):
         """What generate_artifacts writes; the optimizer is that of the optimizer model which the Module gets."""
         output, trained = self._check(), [name for name, value in self._chosen.items() if value]
         self.parameters()
-        model = type(self._model)()
-        model.CopyFrom(self._model)
+        model = copy.deepcopy(self._model)
         add_outputs(model, output)
         describe_training(model, trained, {"loss": f"output:{output[0]}", "gradients": True})
         return model, self._eval_model

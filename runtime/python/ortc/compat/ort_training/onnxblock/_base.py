@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import contextlib
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -51,9 +52,7 @@ def _use(model: onnx.ModelProto) -> Iterator[ModelAccessor]:
 @contextlib.contextmanager
 def base(model: onnx.ModelProto) -> Iterator[ModelAccessor]:
     """Blocks add to a copy of this model within."""
-    copy = type(model)()
-    copy.CopyFrom(model)
-    with _use(copy) as accessor:
+    with _use(copy.deepcopy(model)) as accessor:
         yield accessor
 
 
