@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from modules import Mlp, distance, use_own_cache
+from modules import Mlp, distance, take_step, use_own_cache
 from torch import nn
 
 import ortc.torch
@@ -90,14 +90,7 @@ class ChangesTest(unittest.TestCase):
                 x, y = torch.randn(4, 6), torch.randn(4, 6)
                 for i in range(3):
                     change(module, i)
-                    if trainer:
-                        losses.append(trainer.step(x, y))
-                        continue
-                    optimizer.zero_grad()
-                    loss = F.mse_loss(module(x), y)
-                    loss.backward()
-                    optimizer.step()
-                    losses.append(loss.item())
+                    losses.append(take_step(trainer, module, [optimizer], F.mse_loss, x, y))
             for got, wanted in zip(losses[:3], losses[3:], strict=True):
                 self.assertAlmostEqual(got / wanted, 1.0, places=4)
 

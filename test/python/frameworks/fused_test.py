@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 import torch.optim._muon
 from torch import nn
-from modules import Mlp, use_own_cache
+from modules import Mlp, take_step, use_own_cache
 from optim_table_test import CASES, IN_BYTES, find_theirs, newton_schulz
 
 import ortc.torch
@@ -59,16 +59,7 @@ def run(kind: str, make: Callable[[nn.Module], Any], schedule: Callable[[Any], A
     for _ in range(6):
         x = torch.randn(16, 6, generator=generator, dtype=torch.float64).to(dtype)
         y = torch.randint(3, (16,), generator=generator)
-        if trainer:
-            losses.append(trainer.step(x, y))
-        else:
-            for each in optimizers:
-                each.zero_grad()
-            loss = F.cross_entropy(model(x), y)
-            loss.backward()
-            for each in optimizers:
-                each.step()
-            losses.append(loss.item())
+        losses.append(take_step(trainer, model, optimizers, F.cross_entropy, x, y))
         for each in schedules:
             each.step()
     for each in optimizers:
@@ -149,14 +140,7 @@ class FusedTest(unittest.TestCase):
             trainer = ortc.torch.Trainer(model, F.cross_entropy, optimizer) if kind == "ortc" else None
             x, y, found = torch.randn(8, 6), torch.arange(8) % 3, []
             for _ in range(5):
-                if trainer:
-                    found.append(trainer.step(x, y))
-                else:
-                    optimizer.zero_grad()
-                    loss = F.cross_entropy(model(x), y)
-                    loss.backward()
-                    optimizer.step()
-                    found.append(loss.item())
+                found.append(take_step(trainer, model, [optimizer], F.cross_entropy, x, y))
                 momenta.step()
             return found
 

@@ -9,6 +9,7 @@ import dataclasses
 import os
 import tempfile
 import unittest
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -24,6 +25,21 @@ def use_own_cache() -> None:
     unittest.addModuleCleanup(cache.cleanup)
     os.environ["ORTC_CACHE_DIR"] = cache.name
     torch.set_num_threads(2)
+
+
+def take_step(
+    trainer: Any, module: nn.Module, optimizers: list[Any], loss: Callable[..., torch.Tensor], x: torch.Tensor, y: torch.Tensor
+) -> float:
+    """The fused step of a trainer, or without one that of PyTorch: the loss before the update."""
+    if trainer:
+        return float(trainer.step(x, y))
+    for each in optimizers:
+        each.zero_grad()
+    found = loss(module(x), y)
+    found.backward()
+    for each in optimizers:
+        each.step()
+    return float(found.item())
 
 
 def distance(wanted: torch.Tensor, got: torch.Tensor) -> float:

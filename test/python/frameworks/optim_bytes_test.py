@@ -22,7 +22,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
-from modules import use_own_cache
+from modules import take_step, use_own_cache
 
 import ortc
 import ortc.torch.optim
@@ -418,14 +418,7 @@ class FusedBytesTest(unittest.TestCase):
         generator = torch.Generator().manual_seed(1)
         for _ in range(12):
             x, y = torch.randn(16, 40, generator=generator), torch.randint(3, (16,), generator=generator)
-            if trainer:
-                found.append(trainer.step(x, y))
-                continue
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y)
-            loss.backward()
-            optimizer.step()
-            found.append(loss.item())
+            found.append(take_step(trainer, model, [optimizer], F.cross_entropy, x, y))
         if trainer:
             codes = [name for name in trainer.session.artifact.tensors if name.endswith("absmax")]
             self.assertEqual(len(codes), 1 if "Lion" in type(optimizer).__name__ else 2)
