@@ -6,9 +6,9 @@
 #include <cctype>
 #include <cmath>
 #include <filesystem>
-#include <regex>
 
 #include "host/json.h"
+#include "host/linear_pattern.h"
 #include "host/text.h"
 
 namespace ortc::host {
@@ -120,29 +120,31 @@ static Status readNumber(const Config &json, const std::string &key, const std::
 }
 
 /// Numbers for modules, by regular expressions.
-using Patterns = std::vector<std::pair<std::regex, double>>;
+using Patterns = std::vector<std::pair<LinearPattern, double>>;
 
 static Status readPatterns(const Config &json, const std::string &key, const std::string &where,
                            Patterns &patterns) {
-  constexpr size_t kMostBytes = 4096; // std::regex recurses for every character
   if (!json.contains(key) || json[key].is_null())
     return Status();
   if (!json[key].is_object())
     return Status::failure(where + ": '" + key + "' is " + show(json[key]) +
                            ", but it must be an object with a number for each module");
+  constexpr size_t kMostStates = 500000; // names of 80 characters for each of 6,000 modules
+  size_t states = 0;
   for (const auto &[name, unused] : json[key].items()) {
     double value = 0;
     ORTC_TRY(readNumber(json[key], name, where + ": '" + key + "'", value));
-    try {
-      if (name.size() <= kMostBytes) {
-        patterns.emplace_back(std::regex("(.*\\.)?(" + name + ")"), value);
-        continue;
-      }
-    } catch (const std::regex_error &) { // said below
-    }
-    return Status::failure(where + ": '" + key + "' has the key '" + name.substr(0, 100) +
-                           "', which is no regular expression of at most " + std::to_string(kMostBytes) +
-                           " bytes; write the module's name");
+    std::string why;
+    LinearPattern pattern;
+    if (!pattern.parse(name, why))
+      return Status::failure(where + ": '" + key + "' has the key '" + name.substr(0, 100) +
+                             "', an expression with " + why +
+                             ", which is not taken; write the module's name");
+    if ((states += pattern.countStates()) > kMostStates)
+      return Status::failure(where + ": '" + key + "' has expressions of more than " +
+                             std::to_string(kMostStates) +
+                             " states; write names of modules, or a number for all");
+    patterns.emplace_back(std::move(pattern), value);
   }
   return Status();
 }
@@ -150,7 +152,7 @@ static Status readPatterns(const Config &json, const std::string &key, const std
 /// What a table of patterns has for a module: PEFT takes the first key that matches the end of its name.
 static double findPattern(const Patterns &patterns, const std::string &module, double otherwise) {
   for (const auto &[pattern, value] : patterns)
-    if (std::regex_match(module, pattern))
+    if (pattern.matchesEnd(module))
       return value;
   return otherwise;
 }

@@ -14,13 +14,16 @@ namespace nb = nanobind;
 namespace ortc::python {
 
 Array::Array(nb::handle from, const std::string &name, Use use) : object(nb::borrow(from)) {
-  if (takeBorrowed())
+  if (takeBorrowed()) {
+    checkMemory(name, use);
     return;
+  }
   bool isBfloat = false;
   if (!takeBuffer(object.ptr(), use == Use::Write)) {
     nb::object helper = nb::module_::import_("ortc._arrays").attr("without_buffer")(object, use == Use::Read);
     if (helper.is_none()) { // DLPack alone
       takeTensor(object, name, use);
+      checkMemory(name, use);
       return;
     }
     isBfloat = nb::cast<bool>(helper[1]);
@@ -46,6 +49,8 @@ Array &Array::operator=(Array &&other) noexcept {
   std::swap(deviceType, other.deviceType);
   std::swap(deviceId, other.deviceId);
   std::swap(object, other.object);
+  std::swap(isBorrowed, other.isBorrowed);
+  std::swap(hasAddress, other.hasAddress);
   std::swap(buffer, other.buffer);
   std::swap(tensor, other.tensor);
   return *this;
@@ -78,7 +83,46 @@ bool Array::takeBorrowed() {
   rank = size_t(from.ndim);
   dims = from.shape;
   type = fromDlpack(from.dtype);
+  isBorrowed = true;
   return true;
+}
+
+/// A tensor of PyTorch may claim more than its storage has, once that was resized. Of arrays for one call only the
+/// usual case is looked for, storage without any memory: asking costs as much as all else.
+void Array::checkMemory(const std::string &name, Use use) const {
+  uint64_t bytes = getElementBytes(type);
+  for (size_t i = 0; i < rank; ++i)
+    bytes *= uint64_t(dims[i]);
+  bool isShort = bytes && !data;
+  if (bytes && use != Use::Read && nb::hasattr(object, "untyped_storage")) {
+    nb::object storage = object.attr("untyped_storage")();
+    const auto begin = nb::cast<uintptr_t>(storage.attr("data_ptr")());
+    const auto size = nb::cast<uint64_t>(storage.attr("nbytes")());
+    const auto offset = uint64_t(reinterpret_cast<uintptr_t>(data) - begin);
+    isShort |= offset > size || bytes > size - offset;
+  }
+  if (isShort)
+    raise(ORTC_E_SHAPE, "'" + name + "' is " + describe() + ", but its storage has less memory than that");
+}
+
+bool Array::hasMoved(const Spec &spec, Exchange &exchange) const {
+  if (hasAddress)
+    return readAddress(object) != data;
+  if (!isBorrowed)
+    return false;
+  Tensor now;
+  return !exchange.borrow(object, now).empty() || placeOf(now) != data || size_t(now.ndim) != spec.rank ||
+         !std::equal(now.shape, now.shape + now.ndim, spec.dims) || !hasType(now, spec.type) ||
+         !isRowMajor(now);
+}
+
+void *readAddress(nb::handle tensor) {
+  static PyObject *const name = PyUnicode_InternFromString("data_ptr");
+  PyObject *const arguments[] = {tensor.ptr()};
+  nb::object address = nb::steal(PyObject_VectorcallMethod(name, arguments, 1, nullptr));
+  if (!address.is_valid())
+    throw nb::python_error();
+  return reinterpret_cast<void *>(nb::cast<uintptr_t>(address));
 }
 
 void Array::takeTensor(nb::handle from, const std::string &name, Use use) {
@@ -104,6 +148,7 @@ void Array::takeTensor(nb::handle from, const std::string &name, Use use) {
   type = fromDlpack(tensor.dtype());
   deviceType = tensor.device_type();
   deviceId = tensor.device_id();
+  hasAddress = nb::hasattr(from, "data_ptr");
 }
 
 bool Array::fits(const Spec &spec) const {

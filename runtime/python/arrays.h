@@ -6,6 +6,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include "runtime/python/exchange.h"
 #include "runtime/python/program.h"
 
 namespace ortc::python {
@@ -16,7 +17,9 @@ enum class Use {
   Write  ///< the same, to be written
 };
 
-/// An array of the caller's and a claim on its memory: an object with Python's buffers, or with DLPack.
+/// An array of the caller's and a claim on its memory: an object with Python's buffers, or with DLPack. The memory of
+/// a framework's tensor is the tensor's own to replace (`data =`, `set_`, `resize_`): who keeps an array beyond a call
+/// asks hasMoved() before each use.
 class Array {
 public:
   Array() = default;
@@ -36,15 +39,24 @@ public:
 
   bool fits(const Spec &spec) const;
   std::string describe() const;
+  /// Whether a tensor has other memory, another shape or other strides than `spec`, which it fitted. In nanoseconds;
+  /// `exchange` knows its class by then.
+  bool hasMoved(const Spec &spec, Exchange &exchange) const;
 
 private:
   bool takeBorrowed();
   bool takeBuffer(PyObject *from, bool isWritten);
   void takeTensor(nanobind::handle from, const std::string &name, Use use);
+  void checkMemory(const std::string &name, Use use) const;
 
+  bool isBorrowed = false;           ///< through the exchange: nothing else keeps the memory than the tensor
+  bool hasAddress = false;           ///< through DLPack, of an object with a method data_ptr()
   std::unique_ptr<Py_buffer> buffer; ///< does not move: shapes may point into it
   nanobind::ndarray<nanobind::ro> tensor;
 };
+
+/// The address that a method data_ptr() gives.
+void *readAddress(nanobind::handle tensor);
 
 /// A new array of numpy's, of elements that are not set. Of bfloat16 it is one of ml_dtypes, or of uint16 without that
 /// package.

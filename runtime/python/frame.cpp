@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/python/arrays.h"
 #include "runtime/python/errors.h"
 
 namespace nb = nanobind;
@@ -11,16 +12,6 @@ namespace nb = nanobind;
 namespace ortc::python {
 
 static constexpr const char *kSeed = "random.seed", *kStep = "random.step";
-
-/// What its method data_ptr() says.
-static void *readAddress(nb::handle tensor) {
-  static PyObject *const name = PyUnicode_InternFromString("data_ptr");
-  PyObject *const arguments[] = {tensor.ptr()};
-  nb::object address = nb::steal(PyObject_VectorcallMethod(name, arguments, 1, nullptr));
-  if (!address.is_valid())
-    throw nb::python_error();
-  return reinterpret_cast<void *>(nb::cast<uintptr_t>(address));
-}
 
 Frame::Frame(std::shared_ptr<Program> of, std::shared_ptr<Pool> with)
     : program(std::move(of)), pool(std::move(with)) {
@@ -110,6 +101,8 @@ std::vector<std::string> Frame::list(const std::string &kind) const {
 void Frame::place(Slot &slot, void *address) {
   if (slot.address == address)
     return;
+  if (!address && slot.bytes) // the runtime would take it for memory of its own
+    raise(ORTC_E_SHAPE, "'" + slot.name + "' has no memory: its storage was resized");
   python::check(ortc_bind(session, slot.name.c_str(), address, slot.bytes), ortc_session_message(session),
                 slot.name);
   slot.address = address;

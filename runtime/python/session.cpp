@@ -85,6 +85,7 @@ double Session::step(uint32_t role) {
   if (pool->isOfParent())
     raise(ORTC_E_STATE,
           "the session's threads are another process's; a forked child makes a session of its own");
+  follow(role);
   double loss = std::numeric_limits<double>::quiet_NaN();
   ortc_status status;
   {

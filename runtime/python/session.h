@@ -49,6 +49,8 @@ public:
   void reset();
 
   /// Inputs and outputs by name: steps use the arrays in place until they are bound anew. Shapes choose the binding.
+  /// Tensors of a framework are asked before each step where their memory is; a step raises ShapeError where one does
+  /// not fit any more.
   void bind(const nanobind::kwargs &arrays);
   /// The same of dense memory that the caller keeps, of the host or of the session's device; 0: the session's own.
   void bindAddress(const std::string &name, uintptr_t address);
@@ -110,6 +112,7 @@ private:
   [[noreturn]] void refuse(uint32_t role, const Given &given) const;
   void checkPlace(const Spec &spec, const Array &array) const;
   void attach(uint32_t value, Array &&array);
+  void follow(uint32_t role);
   Array takeDense(const ortc_tensor_info &tensor, const std::string &name, nanobind::handle values) const;
   const ortc_file_view &findPlace(const std::string &name, const char *&base) const;
   double giveAndStep(uint32_t role, const nanobind::args &positional, const nanobind::kwargs &named);
@@ -124,6 +127,7 @@ private:
   std::unique_ptr<Pool> pool;
   ortc_session *session = nullptr;
   std::vector<std::vector<Slot>> slots; ///< by binding, as Binding::values
+  Exchange exchange;                    ///< of the class of the bound tensors
   std::atomic_flag isBusy = ATOMIC_FLAG_INIT;
 };
 

@@ -116,6 +116,27 @@ void Session::attach(uint32_t value, Array &&array) {
   slot.array = std::move(array);
 }
 
+/// Takes those tensors of a step that have other memory since the last one.
+void Session::follow(uint32_t role) {
+  const Entry *entry = getEntry(binding, role);
+  if (!entry)
+    return; // which the step says
+  for (const std::vector<uint32_t> *values : {&entry->inputs, &entry->outputs})
+    for (uint32_t value : *values) {
+      const Array &kept = slots[binding][value].array;
+      const Spec &spec = current().values[value];
+      if (!kept.hasMoved(spec, exchange))
+        continue;
+      Array now(kept.object, spec.name, spec.isInput ? Use::Place : Use::Write);
+      if (!now.fits(spec))
+        raise(ORTC_E_SHAPE, "the tensor that is bound as '" + spec.name + "' was changed since: it is " +
+                                now.describe() + ", but must be " +
+                                python::describe(spec.type, spec.rank, spec.dims) + "; bind another one");
+      checkPlace(spec, now);
+      attach(value, std::move(now));
+    }
+}
+
 void Session::give(uint32_t role, const nb::args *positional, const nb::kwargs &named, Use use) {
   const uint32_t likely = findBinding(role);
   const Binding &expected = program->getBindings()[likely];

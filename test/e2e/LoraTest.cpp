@@ -264,10 +264,9 @@ TEST_F(LoraTest, ReadsConfigurationsAsPeftDoes) {
       load(alphas, alpha("ead"), 1),
       "the adapter of 'head.weight' has rank 2 and alpha 6, a scale of 3, but the artifact was compiled "
       "with one of 1.5\n");
-  EXPECT_EQ(
-      load(alphas, alpha("["), 1),
-      "'alpha_pattern' has the key '[', which is no regular expression of at most 4096 bytes; write the "
-      "module's name\n");
+  EXPECT_EQ(load(alphas, alpha("["), 1), "'alpha_pattern' has the key '[', an expression with a '[' without "
+                                         "its ']', which is not taken; write the "
+                                         "module's name\n");
   EXPECT_EQ(load(ranks + "\n  }", "\"rank_pattern\": [1]", 1),
             "'rank_pattern' is [1], but it must be an object with a number for each module\n");
   EXPECT_EQ(load("\"r\": 3", "\"r\": \"3\"", 1), "'r' is \"3\", but it must be a number\n");
