@@ -41,12 +41,15 @@ def measure_runtime(elf):
 
 
 def run_documented(work):
-    """What the commands of docs/devices.md print."""
+    """What the commands of docs/devices.md print, with the runtime as it is installed."""
+    prefix = pathlib.Path(work) / "installed"
+    subprocess.run(["cmake", "--install", BUILD, "--component", "sources", "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
     section = (SOURCE / "docs/devices.md").read_text().split("## Microcontrollers")[1]
     folder = pathlib.Path(work) / "documented"
     folder.mkdir()
-    for name in ("runtime", "docs", "test"):
-        (folder / name).symlink_to(SOURCE / name)
+    (folder / "test").symlink_to(SOURCE / "test")
+    for name in ("runtime", "docs"):
+        (folder / name).symlink_to(prefix / "share/ortc" / name)
     done = subprocess.run(["bash", "-e", "-c", section.split("```")[1]], cwd=folder, capture_output=True, text=True, check=False,
                           stdin=subprocess.DEVNULL, env={**os.environ, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"})
     return [line for line in (done.stdout + done.stderr).split("\n") if line.startswith("loss, ") and done.returncode == 0], done.stderr

@@ -1,5 +1,5 @@
 # What `cmake --install` leaves, in components: runtime (shared libraries), dev (what programs are built with), java (ortc.jar and
-# its library), tool (ortc).
+# its library), tool (ortc), sources (the runtime for firmware, which is built with the rest of a program).
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -49,6 +49,14 @@ if(TARGET ortc)
     install(FILES ${PROJECT_BINARY_DIR}/js/libortc_wasm.a DESTINATION ${CMAKE_INSTALL_BINDIR}/../lib/ortc/wasm32 COMPONENT tool)
   endif()
 endif()
+
+# The paths are those of this tree, so that the commands of docs/devices.md run in either.
+foreach(_folder IN ITEMS runtime/include runtime/freestanding runtime/src runtime/slots runtime/delta runtime/parameters runtime/verify docs/examples/firmware)
+  get_filename_component(_parent ${_folder} DIRECTORY)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${_folder} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/ortc/${_parent} COMPONENT sources
+          FILES_MATCHING PATTERN *.c PATTERN *.cpp PATTERN *.h PATTERN *.hpp PATTERN *.ld)
+endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/ortc COMPONENT sources)
 
 # Documents, by Debian's names. Each package has its licence; in the tool is code of others, too.
 foreach(_component_package IN ITEMS runtime:libortc1 dev:libortc-dev tool:ortc)
