@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # runtime/include/ortc/format.h
 _MAGIC = b"ORTC\r\n\x1a\n"
 _SECTION_MANIFEST = 11
+_DIGEST = 88
+"""Where the header has its hash."""
 _ROLES = ("parameter", "constant", "state", "scalar", "input", "output", "gradient", "loss")
 
 
@@ -55,6 +57,15 @@ def _read_manifest(path: Path) -> bytes:
     except (struct.error, MemoryError, OverflowError) as error:
         raise FormatError(f"{path}: is damaged: {error}") from error
     return b"{}"
+
+
+def read_digest(path: str | os.PathLike[str]) -> str:
+    """The hash of header and section table, which has those of the sections: what a signature is of. Raises FormatError."""
+    with open(path, "rb") as file:
+        head = file.read(_DIGEST + 32)
+    if head[:8] != _MAGIC or len(head) != _DIGEST + 32:
+        raise FormatError(f"{os.fspath(path)}: is no artifact of ortc")
+    return head[_DIGEST:].hex()
 
 
 class Artifact:

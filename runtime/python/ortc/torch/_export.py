@@ -199,7 +199,6 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
     wanted = {name: layout.get(name) for name in request.trained if name not in inputs}
     wanted |= {f"input.{i}": each for i, each in enumerate(given) if each.requires_grad}
     return {
-        "digest": request.digest,
         "reached": _reached(results, wanted),
         "takes_tensors": len(tensors) == len(request.leaves),
         "differentiable": [i for i, each in enumerate(results) if each.requires_grad],
@@ -232,7 +231,8 @@ def _name_gradients(request: Request, sources: list[int]) -> list[str]:
     return [*flags, "--bind", "parameters,gradients"]
 
 
-def _compile(request: Request, folder: Path) -> None:
+def _compile(request: Request, folder: Path) -> dict[str, Any]:
+    """What is known of the artifact that is in the folder then."""
     inputs = list(request.frozen)
     first: dict[str, Any] = {}  # before weights became inputs: outputs depend on what they depend on
     while True:
@@ -266,11 +266,11 @@ def _compile(request: Request, folder: Path) -> None:
     meta["cotangents"] = sources
     for name in ("model.onnx", "trained.txt"):
         (folder / name).unlink()
-    (folder / "meta.json").write_text(json.dumps(meta))
     if not request.fused:
         from ortc.torch._verify import verify
 
-        verify(request, folder)
+        verify(request, folder, meta)
+    return meta
 
 
 def _work(request: Request, folder: Path) -> None:
@@ -290,9 +290,9 @@ def _work(request: Request, folder: Path) -> None:
         with _cache.lock(request.digest):  # of several processes one compiles
             if _cache.find(request.digest) is None:
                 with torch.random.fork_rng():
-                    _compile(request, folder)
+                    meta = _compile(request, folder)
                 (folder / "log.txt").unlink()
-                _cache.commit(folder, request.digest)
+                _cache.commit(folder, request.digest, meta)
             else:
                 shutil.rmtree(folder, ignore_errors=True)
         if request.cotangents is not None:

@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,10 +95,8 @@ class _Plan:
 class Step:
     """An artifact with what a call of it needs."""
 
-    def __init__(self, folder: Path, digest: str, module: torch.nn.Module, threads: int) -> None:
-        meta = json.loads((folder / "meta.json").read_text())
-        if meta["digest"] != digest:
-            raise ValueError("it was compiled from something else")
+    def __init__(self, folder: Path, meta: dict[str, Any], module: torch.nn.Module, threads: int) -> None:
+        """`meta`: what is known of the artifact in `folder`."""
         self.spec = pytree.treespec_loads(meta["spec"])
         self.tensor_places: list[int] = meta["tensors"]
         self.constants: list[Any] = meta["constants"]

@@ -150,13 +150,22 @@ class Trainer:
         if refusal := layout.refusal():
             raise CompileError(refusal)
         request = make_request(self._whole, self._whole.forward, layout, leaves, spec, None, self.threads, self.flags, fused=True)
-        folder = _cache.find(request.digest)
-        if folder is None:
-            job = Job(request)
+        failures: list[str] = []
+        found = _cache.open_entry(request.digest, self._open, failures)
+        if found is None:
+            try:
+                job = Job(request)
+            except OSError as error:
+                raise CompileError(f"there is no place to compile: {error}") from error
             job.is_done(wait=True)
             if job.error:
                 raise CompileError(job.error)
-            folder = _cache.find(request.digest) or Path()
+            found = _cache.open_entry(request.digest, self._open, failures)
+        if found is None:
+            raise CompileError("; ".join(["the artifact cannot be opened", *failures[-1:]]))
+        return found
+
+    def _open(self, folder: Path, _: dict[str, Any]) -> tuple[Session, list[tuple[str, int]]]:
         session = Session(Artifact(folder / "artifact"), threads=self.threads)
         steps = session.program.steps()["default"]["train"]
         return session, [(name, int(name.split(".")[1])) for name, _, _ in steps[0]]

@@ -16,9 +16,10 @@ import hashlib
 import inspect
 import shutil
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 
@@ -34,6 +35,7 @@ PIECES = tuple(1 << bits for bits in range(18, 3, -1))
 _BLOCK_PIECES = tuple(1 << bits for bits in range(14, 7, -1))
 """Of rules with blocks, whose results are copied: they stay in the second-level cache."""
 Shapes = tuple[tuple[int, ...], ...]
+_T = TypeVar("_T")
 
 
 class Form(NamedTuple):
@@ -110,7 +112,6 @@ class _Request:
         if not self.shapes:
             _verify(folder / "artifact")
         (folder / "model.onnx").unlink()
-        (folder / "meta.json").write_text("{}")
 
     def digest(self) -> str:
         sources = [inspect.getsource(each) for each in (inspect.getmodule(self.rule.formula) or self.rule.formula, rules)]
@@ -119,23 +120,30 @@ class _Request:
         kind = (self.rule.flag, self.switches, str(self.dtype), self.scalars, states, self.shapes or self.pieces, self.threads)
         return hashlib.sha256(repr((versions, kind)).encode()).hexdigest()
 
-    def open(self) -> _runtime.Program:
-        """From the cache, or compiled now. Raises CompileError."""
-        digest = self.digest()
-        folder = _cache.find(digest)
-        if folder is None:
-            try:
-                made = _cache.begin(digest)
-            except OSError as error:
-                raise CompileError(f"there is no place to compile: {error}") from error
-            try:
-                self.compile(made)
-                _cache.commit(made, digest)
-            except Exception:
-                shutil.rmtree(made, ignore_errors=True)
-                raise
-            folder = _cache.find(digest) or made
-        return Artifact(folder / "artifact").program()
+    def open(self, make: Callable[[_runtime.Program], _T]) -> _T:
+        """What `make` makes of the program, from the cache, or compiled now. Raises CompileError."""
+        digest, failures = self.digest(), list[str]()
+
+        def use(folder: Path, _: object) -> _T:
+            return make(Artifact(folder / "artifact").program())
+
+        found = _cache.open_entry(digest, use, failures)
+        if found is not None:
+            return found
+        try:
+            made = _cache.begin(digest)
+        except OSError as error:
+            raise CompileError(f"there is no place to compile: {error}") from error
+        try:
+            self.compile(made)
+            _cache.commit(made, digest, {})
+        except Exception:
+            shutil.rmtree(made, ignore_errors=True)
+            raise
+        found = _cache.open_entry(digest, use, failures)
+        if found is None:
+            raise CompileError("; ".join(["the artifact cannot be opened", *failures[-1:]]))
+        return found
 
 
 def _verify(folder: Path) -> None:
@@ -170,7 +178,7 @@ def open_update(
     rule: Rule, switches: Switches, dtype: torch.dtype, scalars: int, states: tuple[Form, ...]
 ) -> _runtime.Update:
     """The update of a rule that sees pieces. Raises CompileError."""
-    update = _runtime.Update(_Request(rule, switches, dtype, scalars, states, (), 1).open())
+    update = _Request(rule, switches, dtype, scalars, states, (), 1).open(_runtime.Update)
     if len(update.scalars) != scalars:
         raise CompileError(f"the rule of {rule.flag} has {scalars} scalars, of which its formula reads {len(update.scalars)}")
     return update
@@ -180,18 +188,22 @@ class Whole:
     """The update of tensors of certain shapes."""
 
     def __init__(self, request: _Request) -> None:
-        self.program = request.open()
-        self.dtype, self.threads, self.scalars, self.generation = request.dtype, request.threads, request.scalars, -1
+        self.dtype, self.threads, self.scalars = request.dtype, request.threads, request.scalars
         self.names = ["parameter", "gradient", *(each.name for each in request.states)]
+        self.program = request.open(self._start)
+
+    def _start(self, program: _runtime.Program) -> _runtime.Program:
+        self.generation = _threads.generation
+        self.frame = _runtime.Frame(program, _threads.pool(self.threads))
+        places = {name: i for i, name in enumerate([*self.names, *(f"scalar.{i}" for i in range(self.scalars))])}
+        self.inputs = [places[name] for name in self.frame.names("inputs")]
+        self.outputs = [places[name.removesuffix(".new")] for name in self.frame.names("outputs")]
+        return program
 
     def step(self, tensors: tuple[torch.Tensor, ...], scalars: list[torch.Tensor]) -> None:
         """Parameter, gradient and states; all but the gradient become those of the step."""
         if self.generation != _threads.generation:  # a child of a fork makes threads of its own
-            self.generation = _threads.generation
-            self.frame = _runtime.Frame(self.program, _threads.pool(self.threads))
-            places = {name: i for i, name in enumerate([*self.names, *(f"scalar.{i}" for i in range(self.scalars))])}
-            self.inputs = [places[name] for name in self.frame.names("inputs")]
-            self.outputs = [places[name.removesuffix(".new")] for name in self.frame.names("outputs")]
+            self._start(self.program)
         dense = [each.to(self.dtype).contiguous() for each in tensors]
         given = [*dense, *scalars]
         results = [torch.empty_like(dense[i]) for i in self.outputs]

@@ -29,9 +29,9 @@ _TIMES = 8
 """Where PyTorch's own float32 is far from float64, a step may be so many times as far."""
 
 
-def verify(request: Request, folder: Path) -> None:
-    """In the child that has compiled, whose module nobody needs any more. Random modules have other numbers in any case."""
-    step = Step(folder, request.digest, request.module, request.threads)
+def verify(request: Request, folder: Path, meta: dict[str, Any]) -> None:
+    """In a child, whose module nobody needs any more. Random modules have other numbers in any case."""
+    step = Step(folder, meta, request.module, request.threads)
     entry = step.program.steps()["default"]["forward" if request.has_grad else "predict"]
     outputs = {name: (dtype, shape) for name, dtype, shape in entry[1]}
     for i, (shape, dtype) in enumerate(step.results):
@@ -76,18 +76,19 @@ def _eager(
 ) -> dict[str, torch.Tensor | None]:
     """Outputs and gradients by name, as PyTorch computes them."""
     args, kwargs = pytree.tree_unflatten(leaves, request.spec)
-    with torch.set_grad_enabled(request.has_grad), Replaced(request.module, dict(zip(step.trained, trained, strict=True))):
+    replaced = Replaced(request.module, dict(zip(step.trained, trained, strict=True)))
+    with torch.set_grad_enabled(request.has_grad), replaced:
         results = [each for each in pytree.tree_leaves(request.forward(*args, **kwargs)) if isinstance(each, torch.Tensor)]
-    found: dict[str, torch.Tensor | None] = {f"output {i}": each.detach() for i, each in enumerate(results)}
-    if not request.has_grad:
-        return found
-    tensors = [i for i, leaf in enumerate(request.leaves) if isinstance(leaf, torch.Tensor)]
-    gradients = torch.autograd.grad(
-        [results[i] for i in step.cotangents],
-        [*trained, *(leaves[tensors[number]] for number in _differentiable(step))],
-        [cotangents[i] for i in step.cotangents],
-        allow_unused=True,
-    )
+        found: dict[str, torch.Tensor | None] = {f"output {i}": each.detach() for i, each in enumerate(results)}
+        if not request.has_grad:
+            return found
+        tensors = [i for i, leaf in enumerate(request.leaves) if isinstance(leaf, torch.Tensor)]
+        gradients = torch.autograd.grad(  # where forward may be computed again, as by checkpointing: of the same parameters
+            [results[i] for i in step.cotangents],
+            [*trained, *(leaves[tensors[number]] for number in _differentiable(step))],
+            [cotangents[i] for i in step.cotangents],
+            allow_unused=True,
+        )
     return found | dict(zip(_name_gradients(step), gradients, strict=True))
 
 

@@ -13,6 +13,7 @@ import types
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -299,18 +300,13 @@ class Compiled:
             warnings.warn(f"ortc.torch: {type(self.module).__name__} goes on without compiling: {text}", stacklevel=6)
 
     def _open(self, entry: _Entry, digest: str) -> bool:
-        for _ in range(2):
-            folder = _cache.find(digest)
-            if folder is None:
-                return False
-            try:
-                entry.step = Step(folder, digest, self.module, self.options["threads"])
-                self.report.artifacts = sum(each.step is not None for each in self.entries.values())
-                return True
-            except Exception as error:
-                self.report.failures.append(f"damaged entry of the cache, {folder}: {error}")
-                _cache.drop(digest)
-        return False
+        def make(folder: Path, meta: dict[str, Any]) -> Step:
+            return Step(folder, meta, self.module, self.options["threads"])
+
+        step = _cache.open_entry(digest, make, self.report.failures)
+        entry.step = step or entry.step
+        self.report.artifacts = sum(each.step is not None for each in self.entries.values())
+        return step is not None
 
     def _request(self, layout: Layout, leaves: Sequence[Any], spec: Any, cotangents: list[int] | None) -> Request:
         if spec is None:
