@@ -12,7 +12,8 @@ static void update(UpdateStep &step) {
 const OptimizerDefinition kAdamOptimizer = {
     .name = "adam",
     .meaning = "steps of a size that averages of gradients and of their squares give",
-    .keys = momentKeys(1e-3, epsilonKey(), gradientDecayKey(), {amsgradKey(), maximizeKey()}),
+    .keys =
+        momentKeys(1e-3, epsilonKey(), gradientDecayKey(), {amsgradKey(), epsilonHatKey(), maximizeKey()}),
     .shared = momentCorrections(),
     .states = {{kAverage}, {kAverageSquare}, amsgradState()},
     .update = update};

@@ -12,7 +12,7 @@ void updateAdamW(UpdateStep &step) {
 const OptimizerDefinition kAdamWOptimizer = {
     .name = "adamw",
     .meaning = "adam with a weight decay of its own",
-    .keys = momentKeys(1e-3, epsilonKey(), ownDecayKey(1e-2), {amsgradKey(), maximizeKey()}),
+    .keys = momentKeys(1e-3, epsilonKey(), ownDecayKey(1e-2), {amsgradKey(), epsilonHatKey(), maximizeKey()}),
     .shared = momentCorrections(),
     .states = {{kAverage}, {kAverageSquare}, amsgradState()},
     .update = updateAdamW};

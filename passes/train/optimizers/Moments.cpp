@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace ortc::train {
 
-static constexpr const char *kAmsgrad = "amsgrad", *kLargest = "max_exp_avg_sq";
+static constexpr const char *kAmsgrad = "amsgrad", *kLargest = "max_exp_avg_sq", *kHat = "epsilon_hat";
 
 std::vector<Key> momentKeys(double lr, Key epsilon, Key decay, std::vector<Key> more) {
   std::vector<Key> all = {lrKey(lr), betaKey(kBeta1, 0.9, "factor of the average of gradients"),
@@ -60,6 +60,9 @@ static bool isAmsgrad(const Settings &settings) { return settings.has(kAmsgrad) 
 
 Key amsgradKey() { return switchKey(kAmsgrad, "divides by the largest average of squares so far"); }
 StateDefinition amsgradState() { return {kLargest, isAmsgrad}; }
+Key epsilonHatKey() {
+  return switchKey(kHat, "epsilon is added before the correction of the bias, as Keras and scikit-learn do");
+}
 
 void updateByMoments(UpdateStep &step) {
   nn::TensorBuilder &b = step.b;
@@ -70,7 +73,7 @@ void updateByMoments(UpdateStep &step) {
     v = largest = b.maximum(largest, v);
   }
   Value rate = b.neg(b.div(lr, step.scalar(kCorrection1))), divisor;
-  if (step.isSparse) {
+  if (step.isSparse || (step.settings.has(kHat) && step.settings.isOn(kHat))) {
     Value correction = step.scalar(kCorrection2);
     rate = b.div(rate, b.div(b.constantLike(correction, 1), b.sqrt(correction)));
     divisor = b.add(b.sqrt(v), spread(b, step.scalar(kEpsilon), v));

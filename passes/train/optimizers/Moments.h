@@ -34,8 +34,12 @@ void decayAsSwitched(UpdateStep &step);
 Key amsgradKey();
 StateDefinition amsgradState();
 
-/// p -= lr / correction1 m / (sqrt(v / correction2) + epsilon), with amsgrad of the largest v so far. Of sparse tables,
-/// as torch.optim.SparseAdam has it: p -= lr sqrt(correction2) / correction1 m / (sqrt(v) + epsilon).
+/// epsilon_hat, another one: the epsilon of the formula before section 2.1 of "Adam" (arXiv 1412.6980).
+Key epsilonHatKey();
+
+/// p -= lr / correction1 m / (sqrt(v / correction2) + epsilon), with amsgrad of the largest v so far. With epsilon_hat,
+/// and of sparse tables, as torch.optim.SparseAdam has it: p -= lr sqrt(correction2) / correction1 m / (sqrt(v) +
+/// epsilon).
 void updateByMoments(UpdateStep &step);
 
 // The formulas of adamw and lion, whatever their averages are kept in.

@@ -45,8 +45,18 @@ def convert(name: str, values: NDArray[Any], dtype: str) -> NDArray[Any]:
         if values.size and (int(values.min()) < limits.min or int(values.max()) > limits.max):
             raise ShapeError(f"'{name}' has integers that {dtype} does not hold")
     elif not (wanted.kind == "f" and values.dtype.kind in "fiub"):
-        raise ShapeError(f"'{name}' is {values.dtype}, but must be {dtype}")
+        advice = "; number the classes, as np.unique(labels, return_inverse=True) does" if values.dtype.kind in "OSU" else ""
+        raise ShapeError(f"'{name}' is {values.dtype}, but must be {dtype}{advice}")
     return values.astype(wanted)
+
+
+def _advise(each: Input, values: NDArray[Any]) -> str:
+    """Of labels that are a list where a column is wanted, or a table of one column where a list is."""
+    if values.ndim == 1 and each.shape[1:] == (1,):
+        return f"; give {each.name}[:, None]"
+    if values.ndim == len(each.shape) + 1 and values.shape[-1] == 1:
+        return f"; give {each.name}[..., 0]"
+    return ""
 
 
 class Arrays:
@@ -62,7 +72,7 @@ class Arrays:
             if values.shape[1:] != each.shape[1:]:
                 raise ShapeError(
                     f"'{each.name}' is {list(values.shape)}, but a step takes {list(each.shape)}: all dimensions "
-                    "after the first must be equal"
+                    f"after the first must be equal{_advise(each, values)}"
                 )
             self.arrays[each.name] = values
         leading = [each.shape[0] if each.shape else 1 for each in inputs]

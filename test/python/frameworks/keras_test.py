@@ -123,10 +123,16 @@ class KerasTest(unittest.TestCase):
         import keras
         from keras import layers
 
-        model = keras.Sequential([keras.Input((6, 3)), layers.LSTM(5), layers.Dense(2)])
         x, y = self.rng.random((16, 6, 3), np.float32), self.rng.random((16, 2), np.float32)
-        # An epsilon that is far below gradients: Keras adds it before the correction of bias.
-        self.train(model, (x,), y, "mse", "adam:lr=1e-2,epsilon=1e-12", keras.optimizers.Adam(1e-2, epsilon=1e-12))
+        for layer in (layers.LSTM(5), layers.Bidirectional(layers.LSTM(5)), layers.Bidirectional(layers.GRU(4, return_sequences=True))):
+            last = [layers.Flatten()] if getattr(layer, "return_sequences", False) else []
+            model = keras.Sequential([keras.Input((6, 3)), layer, *last, layers.Dense(2)])
+            # An epsilon of the size of gradients: Keras adds it before the correction of bias.
+            flags = "adam:lr=1e-2,epsilon=1e-2,epsilon_hat=1"
+            self.train(model, (x,), y, "mse", flags, keras.optimizers.Adam(1e-2, epsilon=1e-2))
+        model = keras.Sequential([keras.Input((6, 3)), layers.GRU(5, go_backwards=True), layers.Dense(2)])
+        flags = "adamw:lr=1e-2,epsilon=1e-2,epsilon_hat=1,weight_decay=0.1,amsgrad=1"
+        self.train(model, (x,), y, "mse", flags, keras.optimizers.AdamW(1e-2, epsilon=1e-2, weight_decay=0.1, amsgrad=True))
 
     def test_layers_that_train_otherwise(self) -> None:
         import keras

@@ -37,9 +37,9 @@ ROUNDING = 2e-6
 """Of float32 sums of tens of terms, over tens of steps: some units of 2^-24."""
 TRAINED = 2e-5
 """Of the same, where normalisations and recurrences divide and add rounding up."""
-SMALL = 1e-12
-"""An epsilon of Adam. scikit-learn and Keras add it to the divisor before the correction of bias, which is a larger one in the first
-steps: where gradients are far above it, there is no difference."""
+LARGE = 1e-3
+"""An epsilon of Adam, of the size of gradients. scikit-learn and Keras add it to the divisor before the correction of bias, which is
+another step."""
 
 
 @unittest.skipUnless(is_there("sklearn", "onnx"), "scikit-learn is not installed")
@@ -69,7 +69,7 @@ class SklearnTest(unittest.TestCase):
         x, y, given = self.make_data(labels)
         classes = {} if kind == "MLPRegressor" else {"classes": [0, 1, 2] if labels == "many" else sorted(set(y))}
         model = getattr(neural_network, kind)(
-            hidden_layer_sizes=(16, 8), random_state=0, alpha=0.01, batch_size=self.ROWS, epsilon=SMALL, **settings
+            hidden_layer_sizes=(16, 8), random_state=0, alpha=0.01, batch_size=self.ROWS, epsilon=LARGE, **settings
         )
         model.partial_fit(x[: self.ROWS], y[: self.ROWS], **classes)
         del model._optimizer  # its state; a session begins without one
@@ -109,14 +109,42 @@ class SklearnTest(unittest.TestCase):
                 got = session.predict(x=x[: self.ROWS])["output"]
                 self.assertLessEqual(distance(model.predict(x[: self.ROWS]), got.squeeze()), 1e-5)
 
-    def test_what_is_refused(self) -> None:
+    def test_labels_and_the_default_batch(self) -> None:
         from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+        for labels, kind in (("classes", MLPClassifier), ("two", MLPClassifier), ("many", MLPClassifier), ("number", MLPRegressor)):
+            x, y, wanted = self.make_data(labels)
+            classes = {"classes": [0, 1, 2] if labels == "many" else np.unique(y)} if kind is MLPClassifier else {}
+            model = kind(hidden_layer_sizes=(4,)).partial_fit(x, y, **classes)
+            got = ortc.sources.labels(model, y)
+            self.assertEqual((got.dtype, got.shape), (wanted.dtype, wanted.shape))
+            np.testing.assert_array_equal(got, wanted)
+            artifact = ortc.compile(model, target="native")
+            trainer = ortc.Trainer(artifact, {"x": x, "label": got})
+            trainer.fit(epochs=1)
+            self.assertEqual(trainer.session["step"], len(x) // 200)  # the estimator's own batch_size="auto"
+            if labels in ("two", "number"):
+                with self.assertRaisesRegex(ortc.ShapeError, r"give label\[:, None\]"):
+                    ortc.Trainer(artifact, {"x": x, "label": got[:, 0]}).fit(epochs=1)
+            if labels == "classes":
+                with self.assertRaisesRegex(ortc.ShapeError, "'label' is <U3, but must be int64; number the classes"):
+                    ortc.Trainer(artifact, {"x": x, "label": y}).fit(epochs=1)
+        with self.assertRaisesRegex(ortc.ArgumentError, "takes labels as they are"):
+            ortc.sources.labels(object(), y)
+
+    def test_what_is_refused(self) -> None:
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.neural_network import MLPClassifier, MLPRegressor
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
 
         x, y, _ = self.make_data("number")
         fitted = MLPRegressor(hidden_layer_sizes=(4,)).partial_fit(x, y)
         for model, text in (
             (MLPClassifier(), "has no weights yet: call its partial_fit"),
-            (fitted, "rows of a batch are not known"),
+            (MLPClassifier(solver="lbfgs").fit(x, y > 0), "the solver 'lbfgs' of a MLPClassifier"),
+            (make_pipeline(StandardScaler(), MLPRegressor(max_iter=1)).fit(x, y), r"compile model\[-1\], and give it data of model"),
+            (LogisticRegression().fit(x, y > 0), "a sklearn.linear_model._logistic.LogisticRegression is no model"),
             (MLPRegressor(batch_size=4, loss="poisson").partial_fit(x, abs(y)), "the loss 'poisson' of a MLPRegressor"),
             (copy.deepcopy(fitted).set_params(batch_size=4, solver="lbfgs"), "the solver 'lbfgs' of a MLPRegressor"),
         ):

@@ -116,6 +116,11 @@ def export(model: Any, inputs: Inputs | None, shapes: Iterable[Mapping[str, Any]
     """Writes a model into a folder. `shapes`: those of each binding."""
     source = find(model)
     if source is None:
+        if steps := getattr(model, "steps", None):  # a Pipeline of scikit-learn
+            if isinstance(steps, list) and find(steps[-1][-1]) is not None:
+                raise CompileError(
+                    f"a {type(model).__qualname__} has steps before its model: compile model[-1], and give it data of model[:-1].transform(x)"
+                )
         raise CompileError(
             f"a {type(model).__module__}.{type(model).__qualname__} is no model: give a path, the bytes of an ONNX file, an "
             "onnx.ModelProto, a torch.nn.Module, a Keras model, a pair of a JAX function and its parameters, or an MLP of scikit-learn"
@@ -125,6 +130,16 @@ def export(model: Any, inputs: Inputs | None, shapes: Iterable[Mapping[str, Any]
     if inputs is not None and not isinstance(inputs, Mapping):
         inputs = tuple(inputs)
     return source.export(model, inputs, find_batch(inputs, shapes), folder)
+
+
+def labels(model: Any, y: Any) -> NDArray[Any]:
+    """Labels of a scikit-learn estimator, names of classes among them, as sessions of it take them: indices into `classes_`, or
+    float32 of shape (rows, outputs). Raises ArgumentError for other models, which take labels as they are."""
+    source = find(model)
+    if source is None or not hasattr(source, "labels"):
+        raise ArgumentError(f"a {type(model).__qualname__} takes labels as they are")
+    encoded: NDArray[Any] = source.labels(model, y)
+    return encoded
 
 
 def update(model: Any, session: Session) -> Any:

@@ -6,7 +6,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -72,13 +73,14 @@ def write(
         rows = value.shape if batch is None else ("batch", *value.shape[1:])
         examples.append(jax.ShapeDtypeStruct(rows, jax.dtypes.canonicalize_dtype(value.dtype)))
     try:
-        proto = jax2onnx.to_onnx(
-            lambda *given: tuple(jax.tree_util.tree_leaves(call(list(given[:count]), list(given[count:])))),
-            examples,
-            input_names=[*weights, *inputs],
-            output_names=outputs,
-            opset=_OPSET,
-        )
+        with _forward_scans():
+            proto = jax2onnx.to_onnx(
+                lambda *given: tuple(jax.tree_util.tree_leaves(call(list(given[:count]), list(given[count:])))),
+                examples,
+                input_names=[*weights, *inputs],
+                output_names=outputs,
+                opset=_OPSET,
+            )
     except Exception as error:
         raise CompileError(f"jax2onnx cannot export the function: {error}") from error
     _windows.rewrite(proto)
@@ -87,6 +89,31 @@ def write(
     path = os.path.join(folder, "model.onnx")
     onnx.save(proto, path)
     return Export(path, {} if batch is None else {"batch": batch})
+
+
+@contextmanager
+def _forward_scans() -> Iterator[None]:
+    """jax2onnx has no scan from the end: one from the beginning, over what was turned round, is the same."""
+    import jax
+    import jax.numpy as jnp
+
+    own = jax.lax.scan
+
+    def scan(f: Any, init: Any, xs: Any = None, length: Any = None, reverse: bool = False, **options: Any) -> Any:
+        if not reverse:
+            return own(f, init, xs, length, **options)
+
+        def turn(tree: Any) -> Any:
+            return jax.tree_util.tree_map(lambda each: jnp.flip(each, 0), tree)
+
+        carry, ys = own(f, init, turn(xs), length, **options)
+        return carry, turn(ys)
+
+    jax.lax.scan = scan
+    try:
+        yield
+    finally:
+        jax.lax.scan = own
 
 
 def update(model: tuple[Callable[..., Any], Any], values: Mapping[str, NDArray[Any]]) -> tuple[Callable[..., Any], Any]:

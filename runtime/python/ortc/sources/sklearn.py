@@ -16,6 +16,8 @@ from ortc._errors import CompileError
 from ortc.sources import Export, Inputs, _graph, need
 
 _OPSET = 17
+_AUTO_ROWS = 200
+"""What batch_size="auto" is, for data of so many rows at least."""
 _ACTIVATIONS = {"identity": "Identity", "logistic": "Sigmoid", "tanh": "Tanh", "relu": "Relu"}
 
 
@@ -33,9 +35,9 @@ def _weights(model: Any) -> dict[str, NDArray[Any]]:
 def export(model: Any, inputs: Inputs | None, batch: int | None, folder: str) -> Export:
     onnx = need("onnx", "a model of scikit-learn")
     weights = _weights(model)
-    rows = batch if batch is not None else model.batch_size
-    if not isinstance(rows, int):
-        raise CompileError('rows of a batch are not known: give shapes={"batch": 64}, or inputs=(x,)')
+    if model.solver not in ("adam", "sgd"):
+        raise CompileError(f"the solver '{model.solver}' of a {type(model).__name__} is not compiled; adam and sgd are")
+    rows = batch if batch is not None else _AUTO_ROWS if model.batch_size == "auto" else int(model.batch_size)
     helper = onnx.helper
     nodes, value = [], "x"
     for i in range(len(model.coefs_)):
@@ -95,15 +97,25 @@ def _describe_training(model: Any, output: str, rows: int, units: int) -> dict[s
         raise CompileError(f"the loss '{model.loss}' of a {type(model).__name__} is not compiled; squared_error is")
     decay = scale * float(model.alpha) / rows
     rate = float(model.learning_rate_init)
-    if model.solver not in ("adam", "sgd"):
-        raise CompileError(f"the solver '{model.solver}' of a {type(model).__name__} is not compiled; adam and sgd are")
     if model.solver == "sgd":
         kept, nesterov = float(model.momentum), int(model.nesterovs_momentum and model.momentum > 0)
         optimizer = f"sgd:lr={rate / scale!r},momentum={kept!r},nesterov={nesterov},weight_decay={decay!r}"
     else:
         betas = f"beta1={float(model.beta_1)!r},beta2={float(model.beta_2)!r}"
-        optimizer = f"adam:lr={rate!r},{betas},epsilon={float(model.epsilon) * scale!r},weight_decay={decay!r}"
+        epsilon = f"epsilon={float(model.epsilon) * scale!r},epsilon_hat=1"
+        optimizer = f"adam:lr={rate!r},{betas},{epsilon},weight_decay={decay!r}"
     return {"loss": loss, "loss_input": output, "optimizer": optimizer, "group": ["intercepts_.*:weight_decay=0"]}
+
+
+def labels(model: Any, y: Any) -> NDArray[Any]:
+    """Labels as a session takes them: indices into classes_, or float32 of shape (rows, outputs)."""
+    values = np.asarray(y)
+    if not hasattr(model, "classes_"):  # a regressor
+        return values.astype(np.float32).reshape(len(values), -1)
+    found = model._label_binarizer.transform(values)
+    if model.out_activation_ == "softmax":
+        return np.asarray(found).argmax(1).astype(np.int64)
+    return np.asarray(found).astype(np.float32).reshape(len(values), -1)
 
 
 def update(model: Any, values: Mapping[str, NDArray[Any]]) -> Any:

@@ -30,6 +30,16 @@ func.func private @adam_maximize(
   tensor<2x4xf64> {test.name = "in.weight", test.value = dense<[[1.107, -0.126, -1.179, 0.819], [1.66, -3.286, -0.513, -1.961]]> : tensor<2x4xf64>,
     test.expected = dense<[[0.9652963290864046, -0.08805248773385838, -1.2268545042321592, 0.8024076711441682], [1.635917413079234, -3.38313224118037, -0.27047769039309166, -2.052684557602733]]> : tensor<2x4xf64>, test.permutation = array<i64: 1, 0>})
   attributes {test.optimizer = "adam:lr=0.01,maximize=1,epsilon=1e-3", test.groups = "", test.steps = 50 : i64}
+func.func private @adam_hat(
+  tensor<3x2xf64> {test.name = "fc.weight", test.value = dense<[[-1.604, -2.649], [-0.497, 0.841], [2.272, 0.219]]> : tensor<3x2xf64>,
+    test.expected = dense<[[-1.7581106597490022, -2.5794912849888125], [-0.44018871915263913, 0.8399739857830388], [2.379283981668471, 0.32681478340569425]]> : tensor<3x2xf64>},
+  tensor<3xf64> {test.name = "fc.bias", test.value = dense<[-1.105, -1.57, 1.497]> : tensor<3xf64>,
+    test.expected = dense<[-1.0808967272076118, -1.554164384624979, 1.649993126598506]> : tensor<3xf64>},
+  tensor<2x3x1x2xf64> {test.name = "conv.weight", test.value = dense<[[[[3.27, 0.546]], [[-2.467, -1.917]], [[3.2, 0.406]]], [[[-3.464, -0.167]], [[-2.326, -1.259]], [[-0.976, -1.427]]]]> : tensor<2x3x1x2xf64>,
+    test.expected = dense<[[[[3.3492575781525775, 0.6331221461551139]], [[-2.362219539565725, -2.1487836325747347]], [[3.042080416537138, 0.4450182274676184]]], [[[-3.4697917297134766, -0.02137991092672186]], [[-2.4307485542514824, -1.2621985956704083]], [[-0.9411467891599651, -1.3525223704565703]]]]> : tensor<2x3x1x2xf64>},
+  tensor<2x4xf64> {test.name = "in.weight", test.value = dense<[[1.107, -0.126, -1.179, 0.819], [1.66, -3.286, -0.513, -1.961]]> : tensor<2x4xf64>,
+    test.expected = dense<[[1.234871428325911, -0.157363243662305, -1.1342067916735739, 0.8322674843853389], [1.6885443028703027, -3.2002788143673424, -0.7317805549508875, -1.8827680819080463]]> : tensor<2x4xf64>, test.permutation = array<i64: 1, 0>})
+  attributes {test.optimizer = "adam:lr=0.01,epsilon=1e-2,epsilon_hat=1", test.groups = "", test.steps = 50 : i64}
 func.func private @adam_all(
   tensor<3x2xf64> {test.name = "fc.weight", test.value = dense<[[-1.604, -2.649], [-0.497, 0.841], [2.272, 0.219]]> : tensor<3x2xf64>,
     test.expected = dense<[[-1.7036484746332632, -2.520635627765209], [-0.40583380401804137, 0.8469301701405082], [2.373421999028763, 0.34467243136672804]]> : tensor<3x2xf64>},
