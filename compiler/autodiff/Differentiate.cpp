@@ -8,6 +8,7 @@
 #include "compiler/autodiff/Differentiate.h"
 
 #include "compiler/autodiff/DifferentiableOpInterface.h"
+#include "compiler/autodiff/LeftOut.h"
 #include "dialects/nn/ValueNames.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -27,7 +28,7 @@ namespace {
 class Engine {
 public:
   Engine(nn::TensorBuilder &builder, const DifferentiateOptions &options)
-      : builder(builder), options(options) {}
+      : builder(builder), options(options), leftOut(builder) {}
 
   FailureOr<Differentiated> run(ValueRange outputs, ValueRange cotangents, ValueRange withRespectTo);
 
@@ -35,7 +36,7 @@ private:
   void markVaried(ValueRange withRespectTo);
   void collectActive(ValueRange outputs);
   LogicalResult visit(Operation *op);
-  void accumulate(Value value, Value contribution);
+  void accumulate(Value value, Value contribution, Value mask = {});
   Value mutate(Operation *op, unsigned operand, Value gradient);
   void eraseUnused(Operation *before, ArrayRef<Value> kept);
   void remarkSaved(Operation *op, Operation *before);
@@ -46,6 +47,7 @@ private:
   llvm::DenseSet<Value> varied;
   SmallVector<Operation *> active; ///< in program order
   llvm::DenseMap<Value, Value> gradients;
+  LeftOut leftOut;
   llvm::DenseMap<Value, Value> replaced;
   SmallVector<Operation *> outdated; ///< erased at the end
 };
@@ -80,8 +82,9 @@ void Engine::collectActive(ValueRange outputs) {
   std::reverse(active.begin(), active.end());
 }
 
-void Engine::accumulate(Value value, Value contribution) {
+void Engine::accumulate(Value value, Value contribution, Value mask) {
   Value &sum = gradients[value];
+  leftOut.addUse(value, mask, /*isFirst=*/!sum);
   sum = sum ? addGradients(builder, sum, contribution) : contribution;
   nn::nameGradient(sum, value, builder.getLoc());
 }
@@ -129,7 +132,8 @@ LogicalResult Engine::visit(Operation *op) {
     if (gradient.getType() != operand.getType())
       return op->emitError() << "gradient rule gave " << gradient.getType() << " for operand " << i
                              << " of type " << operand.getType();
-    accumulate(operand, mutate(op, i, gradient));
+    Value mask = leftOut.maskOperand(op, i);
+    accumulate(operand, leftOut.apply(op, i, mask, mutate(op, i, gradient)), mask);
   }
   if (request.replacement) {
     for (auto [old, now] : llvm::zip(op->getResults(), request.replacement->getResults())) {

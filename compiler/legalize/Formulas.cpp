@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 
@@ -95,13 +96,8 @@ Value rootOrZero(TensorBuilder &b, Value x) {
   return b.select(isZero, b.zerosLike(x), b.sqrt(b.select(isZero, b.constantLike(x, 1), x)));
 }
 
-Value power(TensorBuilder &b, Value x, double exponent) {
-  if (!isFloat(x) || std::fabs(exponent) > 8 || std::floor(2 * exponent) != 2 * exponent)
-    return {};
-  if (exponent == 0)
-    return b.constantLike(x, 1);
-  if (exponent < 0)
-    return b.div(b.constantLike(x, 1), power(b, x, -exponent));
+/// x to a power of at least a half that is a multiple of it, by multiplication.
+static Value multiplied(TensorBuilder &b, Value x, double exponent) {
   int64_t whole = static_cast<int64_t>(exponent);
   Value result = exponent == static_cast<double>(whole) ? Value() : b.sqrt(x);
   for (Value square = x; whole; whole >>= 1) {
@@ -111,6 +107,30 @@ Value power(TensorBuilder &b, Value x, double exponent) {
       square = b.mul(square, square);
   }
   return result;
+}
+
+// The derivative of sqrt(x) x at 0 is infinity times 0, that of 1 / (x x) zero times infinity: where the factors have
+// another derivative than the power, its own goes with it.
+Value power(TensorBuilder &b, Value x, double exponent) {
+  if (!isFloat(x) || std::fabs(exponent) > 8 || std::floor(2 * exponent) != 2 * exponent)
+    return {};
+  if (exponent == 0)
+    return b.constantLike(x, 1);
+  bool isWhole = std::floor(exponent) == exponent;
+  bool hasOwnSlope = exponent < -1 || (exponent > 1 && !isWhole);
+  Value base = x;
+  if (hasOwnSlope && !isWhole) { // for which powf takes -0 and minus infinity without their signs
+    double infinity = std::numeric_limits<double>::infinity();
+    Value isLowest = b.compare(FloatPredicate::OEQ, x, b.constantLike(x, -infinity));
+    base = b.select(isLowest, b.constantLike(x, infinity), b.addScalar(x, 0));
+  }
+  Value y = multiplied(b, base, std::fabs(exponent));
+  if (exponent < 0)
+    y = b.div(b.constantLike(x, 1), y);
+  if (!hasOwnSlope)
+    return y;
+  Value slope = exponent < 0 ? b.div(y, base) : multiplied(b, base, exponent - 1);
+  return withSlope(b, x, y, b.mulScalar(slope, exponent));
 }
 
 Value extremum(TensorBuilder &b, Value a, Value c, bool larger, bool isUnsigned) {

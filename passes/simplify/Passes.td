@@ -48,7 +48,8 @@ def SinkGathersPass : Pass<"ortc-sink-gathers"> {
   let description = [{
     Run before differentiation, so that gradients are gathered up before they are multiplied.
     After: where a table of vectors has at most half as many rows as are gathered from it, products of the
-    gathered rows with a matrix, and elementwise operations that treat all rows alike, are done on the table.
+    gathered rows with a matrix, and elementwise operations that treat all rows alike, are done on the table;
+    not those whose derivative may be infinite, as rows that nobody gathers have the gradient 0.
     Transposes and reshapes between are those of the indices. Others are left alone.
 
     ```mlir

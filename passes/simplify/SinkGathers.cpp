@@ -8,6 +8,7 @@
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "passes/simplify/Passes.h"
 
@@ -80,6 +81,13 @@ static Value gatherRows(TensorBuilder &b, Value table, Value indices, int64_t ax
   return nn::GatherOp::create(b, type, table, indices, axis);
 }
 
+/// Whether the derivative is finite wherever the operands are: the gradient of a row that nobody gathers is 0 times it.
+static bool hasFiniteDerivative(Operation *op) {
+  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp, arith::ExtFOp, arith::TruncFOp,
+             arith::CmpFOp, arith::SelectOp, math::AbsFOp, math::TanhOp, math::ErfOp, math::SinOp,
+             math::CosOp>(op);
+}
+
 static LogicalResult sinkBelowDot(nn::DotOp op, PatternRewriter &rewriter) {
   for (bool isLeft : {true, false}) {
     Value operand = isLeft ? op.getLhs() : op.getRhs();
@@ -108,9 +116,12 @@ struct SinkBelowElementwise : RewritePattern {
   SinkBelowElementwise(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
 
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    bool isFloat = op->getNumResults() == 1 && isa<FloatType>(getElementTypeOrSelf(op->getResult(0)));
     if (!isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) || op->getNumResults() != 1 ||
         op->getNumOperands() == 0)
       return rewriter.notifyMatchFailure(op, "not elementwise");
+    if (isFloat && !hasFiniteDerivative(op))
+      return rewriter.notifyMatchFailure(op, "infinite derivatives, perhaps");
     nn::GatherOp gather;
     SmallVector<Operation *> movement;
     unsigned which = 0;

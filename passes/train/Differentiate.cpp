@@ -6,6 +6,7 @@
 // recomputed comes later.
 #include "compiler/autodiff/Differentiate.h"
 
+#include "dialects/nn/Choices.h"
 #include "dialects/nn/ValueNames.h"
 #include "passes/train/Channels.h"
 #include "passes/train/ChunkHead.h"
@@ -220,8 +221,8 @@ static FailureOr<Backward> differentiateOutputsOf(ModuleOp module, int64_t bindi
 
 /// Makes constants of parameters that no function has a gradient of, and ends the functions: with a gradient of every
 /// other parameter.
-static void finishAll(ArrayRef<TensorOp> parameters, MutableArrayRef<Backward> functions, StringRef reason,
-                      bool areCut = false) {
+static void finishAll(ModuleOp module, ArrayRef<TensorOp> parameters, MutableArrayRef<Backward> functions,
+                      StringRef reason, bool areCut = false) {
   for (TensorOp parameter : parameters) {
     if (llvm::any_of(functions,
                      [&](const Backward &backward) { return backward.gradients.contains(parameter); }))
@@ -230,6 +231,7 @@ static void finishAll(ArrayRef<TensorOp> parameters, MutableArrayRef<Backward> f
     parameter.setReason(reason);
     parameter->removeAttr(kBound); // what nobody trains is a constant of the artifact
   }
+  module.walk([](arith::SelectOp op) { op->removeAttr(nn::kChoice); }); // gradients know now
   for (Backward &backward : functions) {
     nn::TensorBuilder &builder = backward.composer->getBuilder();
     for (TensorOp parameter : parameters) {
@@ -256,7 +258,8 @@ LogicalResult differentiateOutputs(ModuleOp module, const CotangentOptions &what
       return failure();
     functions.push_back(std::move(*backward));
   }
-  finishAll(parameters, functions, "no gradient of an output with cotangents reaches it", /*areCut=*/true);
+  finishAll(module, parameters, functions, "no gradient of an output with cotangents reaches it",
+            /*areCut=*/true);
   return success();
 }
 
@@ -279,7 +282,7 @@ LogicalResult differentiateLoss(ModuleOp module, const autodiff::DifferentiateOp
   }
   if (functions.empty())
     return success(); // forward only: nothing is trained
-  finishAll(parameters, functions, "no gradient of the loss reaches it");
+  finishAll(module, parameters, functions, "no gradient of the loss reaches it");
   return success();
 }
 

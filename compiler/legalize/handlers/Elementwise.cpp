@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
+#include "dialects/nn/Choices.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
@@ -291,7 +293,17 @@ LogicalResult where(Node &n) {
   Value all[3] = {n[0], n[1], n[2]};
   if (failed(n.broadcast(all)))
     return failure();
-  return n.yield(n.b.select(all[0], all[1], all[2]));
+  // A condition turned round would be turned back by canonicalisation, in an operation without the mark.
+  Value inner;
+  if (matchPattern(all[0], m_Op<arith::XOrIOp>(matchers::m_Any(&inner), m_One()))) {
+    all[0] = inner;
+    std::swap(all[1], all[2]);
+  }
+  Value chosen = n.b.select(all[0], all[1], all[2]);
+  auto select = chosen.getDefiningOp<arith::SelectOp>();
+  if (select && llvm::equal(select->getOperands(), all))
+    nn::markChoice(select);
+  return n.yield(chosen);
 }
 
 /// Integers as a type of 2 or 4 bits holds them: the lowest bits, sign-extended unless unsigned.

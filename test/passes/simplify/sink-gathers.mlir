@@ -77,3 +77,20 @@ func.func @sparse(%table: tensor<6x8xf32> {train.tensor = @table}, %i: tensor<12
   %p = nn.dot %x, %w batch = [] x [] contract = [1] x [1] : tensor<12x8xf32>, tensor<5x8xf32> -> tensor<12x5xf32>
   return %p : tensor<12x5xf32>
 }
+
+// -----
+
+// Rows that nobody gathers get the gradient 0; the derivative of a root or a logarithm may be infinite there.
+// CHECK-LABEL: func.func @infinite_derivatives
+// CHECK-SAME: (%[[TABLE:.*]]: tensor<6x8xf32>, %[[I:.*]]: tensor<12xi64>)
+// CHECK: %[[T:.*]] = math.tanh %[[TABLE]] : tensor<6x8xf32>
+// CHECK: %[[X:.*]] = nn.gather %[[T]], %[[I]]
+// CHECK: %[[R:.*]] = math.sqrt %[[X]] : tensor<12x8xf32>
+// CHECK: math.log %[[R]] : tensor<12x8xf32>
+func.func @infinite_derivatives(%table: tensor<6x8xf32>, %i: tensor<12xi64>) -> tensor<12x8xf32> {
+  %x = nn.gather %table, %i axis = 0 : tensor<6x8xf32>, tensor<12xi64> -> tensor<12x8xf32>
+  %t = math.tanh %x : tensor<12x8xf32>
+  %r = math.sqrt %t : tensor<12x8xf32>
+  %y = math.log %r : tensor<12x8xf32>
+  return %y : tensor<12x8xf32>
+}

@@ -1,0 +1,129 @@
+"""Writes special-points/: formulas of ONNX operators at zeros, ones, ties, bounds, negative axes and infinities, with PyTorch's gradients in float64.
+
+    python make-special-points.py
+
+Needs numpy, onnx and torch 2.15. Making them again gives the same bytes. A model has many formulas, each of an initializer of
+its own that has the formula's name; what is differentiated is the sum of all of them.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+import math
+import pathlib
+
+import numpy as np
+import onnx
+import torch
+import torch.nn.functional as F
+from onnx import helper, numpy_helper
+
+FOLDER = pathlib.Path(__file__).parent / "special-points"
+inf, nan = math.inf, math.nan
+POINTS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 6.0, -6.0, 0.25, 1e-20, -1e-20, 100.0, -100.0, inf, -inf]
+SINGLE = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -3.0, inf, -inf]
+PAIRS = [[a for a in SINGLE for _ in SINGLE], [b for _ in SINGLE for b in SINGLE]]
+ROWS = [[1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 1.0, 2.0], [0.0, 0.0, 0.0, 0.0], [-1.0, -1.0, -1.0, -1.0], [0.0, 1.0, 0.0, 2.0], [0.0, 5.0, 0.0, 0.0],
+        [7.0, 7.0, 7.0, 8.0], [-3.0, -0.0, 0.0, 3.0]]
+MASKED = ROWS + [[-inf, 1.0, 2.0, 0.0], [-inf, -inf, -inf, -inf]]
+WEIGHTS = torch.tensor([1.0, 2.0, 3.0, 5.0], dtype=torch.float64)
+
+
+class Model:
+    """One file. A formula is `build(model, x)` in ONNX, giving the name of a value, and `function(x)` in PyTorch."""
+
+    def __init__(self, name, opset=18):
+        self.name, self.opset = name, opset
+        self.nodes, self.initializers, self.terms, self.arrays = [], [], [], {}
+
+    def op(self, op, *inputs, **attributes):
+        names = [i if isinstance(i, str) else self.constant(i) for i in inputs]
+        output = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, names, [output], **attributes))
+        return output
+
+    def constant(self, value, kind=np.float32):
+        output = f"v{len(self.nodes)}"
+        array = np.asarray(value, np.int64 if isinstance(value, list) and all(isinstance(v, int) for v in value) else kind)
+        self.nodes.append(helper.make_node("Constant", [], [output], value=numpy_helper.from_array(array)))
+        return output
+
+    def add(self, name, build, function, points):
+        values = np.asarray(points, np.float32)
+        x = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+        function(x).sum().backward()
+        self.initializers.append(numpy_helper.from_array(values, name))
+        self.terms.append(self.op("ReduceSum", build(self, name), keepdims=0))
+        self.arrays[f"grad/{name}"] = x.grad.numpy()
+
+    def write(self):
+        total = self.terms[0]
+        for term in self.terms[1:]:
+            total = self.op("Add", total, term)
+        self.nodes.append(helper.make_node("Identity", [total], ["loss"]))
+        graph = helper.make_graph(self.nodes, self.name, [], [helper.make_tensor_value_info("loss", onnx.TensorProto.FLOAT, [])], self.initializers)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8, producer_name="")
+        onnx.save(model, FOLDER / f"{self.name}.onnx")
+        np.savez(FOLDER / f"{self.name}.npz", **self.arrays)
+
+
+def powers():
+    model = Model("powers")
+    for exponent in (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.2, 2.5, 3.0, 3.5, 4.0, 5.0, 7.0, 7.5, 8.0, -0.25, -0.5, -1.0, -1.5, -2.0, -2.5, -3.0, -3.5, -4.0, -8.0):
+        # Roots of -0 and of minus infinity are those of Sqrt; PyTorch has them or powf's, by how the exponent is written.
+        points = [p for p in POINTS if p != -inf and str(p) != "-0.0"] if exponent in (0.5, -0.5) else POINTS
+        e = float(np.float32(exponent))
+        model.add(f"power {exponent}", lambda m, x, e=e: m.op("Pow", x, e), lambda x, e=e: torch.pow(x, torch.tensor(e, dtype=torch.float64)), points)
+        model.add(f"powers {exponent}", lambda m, x, e=e, n=len(points): m.op("Pow", x, [e] * n), lambda x, e=e: torch.pow(x, torch.full_like(x, e)), points)
+    model.write()
+
+
+def choices():
+    """What a Where leaves out does not count: the references choose the operand first. PyTorch's own gradient of most of these is NaN."""
+    model = Model("choices")
+
+    def choose(name, build, function, condition, safe=1.0, other=None, points=POINTS):
+        """build: what is chosen where condition holds; function: the same in PyTorch; other: what stands elsewhere, or 0."""
+        other = other or (lambda m, x: m.constant(0.0), torch.zeros_like)
+        model.add(name, lambda m, x: m.op("Where", condition[0](m, x), build(m, x), other[0](m, x)),
+                  lambda x: torch.where(condition[1](x), function(torch.where(condition[1](x), x, torch.tensor(safe, dtype=torch.float64))), other[1](x)), points)
+        # The same the other way round, and turned round twice.
+        model.add(name + ", else", lambda m, x: m.op("Where", m.op("Not", condition[0](m, x)), other[0](m, x), build(m, x)),
+                  lambda x: torch.where(condition[1](x), function(torch.where(condition[1](x), x, torch.tensor(safe, dtype=torch.float64))), other[1](x)), points)
+
+    positive = lambda m, x: m.op("Greater", x, 0.0), lambda x: x > 0
+    finite = [p for p in POINTS if abs(p) < inf]
+    nonzero = lambda m, x: m.op("Not", m.op("Equal", x, 0.0)), lambda x: x != 0
+    choose("sqrt", lambda m, x: m.op("Sqrt", x), torch.sqrt, positive)
+    choose("log", lambda m, x: m.op("Log", x), torch.log, positive)
+    choose("x log x", lambda m, x: m.op("Mul", x, m.op("Log", x)), lambda x: x * x.log(), positive, points=finite)
+    choose("reciprocal", lambda m, x: m.op("Reciprocal", x), lambda x: 1 / x, nonzero)
+    choose("quotient", lambda m, x: m.op("Div", m.op("Sin", x), x), lambda x: x.sin() / x, nonzero, other=(lambda m, x: m.constant(1.0), torch.ones_like), points=finite)
+    choose("pow", lambda m, x: m.op("Pow", x, 0.3), lambda x: x ** float(np.float32(0.3)), positive)
+    choose("pow 1.5", lambda m, x: m.op("Pow", x, 1.5), lambda x: x ** 1.5, positive, other=(lambda m, x: x, lambda x: x))
+    choose("exp", lambda m, x: m.op("Exp", m.op("Mul", x, x)), lambda x: (x * x).exp(), (lambda m, x: m.op("Less", x, 3.0), lambda x: x < 3), points=[0.0, 1.0, 2.0, 50.0, inf])
+    choose("asin", lambda m, x: m.op("Asin", x), torch.asin, (lambda m, x: m.op("Less", m.op("Abs", x), 1.0), lambda x: x.abs() < 1), safe=0.0)
+    choose("square", lambda m, x: m.op("Mul", m.op("Mul", x, x), 0.5), lambda x: 0.5 * x * x, (lambda m, x: m.op("Less", m.op("Abs", x), 1.0), lambda x: x.abs() < 1),
+           other=(lambda m, x: m.op("Sub", m.op("Abs", x), 0.5), lambda x: x.abs() - 0.5))
+    choose("two steps", lambda m, x: m.op("Log", m.op("Exp", m.op("Neg", m.op("Sqrt", x)))), lambda x: x.sqrt().neg().exp().log(), positive, points=[p for p in POINTS if p < inf])
+    # A choice within a choice, and a value that a choice shares with others, whose gradients count.
+    inner = lambda m, x: m.op("Where", m.op("Greater", x, 0.0), m.op("Sqrt", x), 0.0)
+    model.add("nested", lambda m, x: m.op("Where", m.op("Less", x, 2.0), inner(m, x), 0.0),
+              lambda x: torch.where((x > 0) & (x < 2), torch.where(x > 0, x, torch.ones_like(x)).sqrt(), torch.zeros_like(x)), POINTS)
+    model.add("shared", lambda m, x: m.op("Add", m.op("Where", m.op("Greater", x, 0.0), m.op("Log", x), 0.0), m.op("Mul", x, x)),
+              lambda x: torch.where(x > 0, torch.where(x > 0, x, torch.ones_like(x)).log(), torch.zeros_like(x)) + x * x, finite)
+    # Rows that are left out as a whole: behind sums, repetition and softmax.
+    norm = lambda m, x: m.op("Sqrt", m.op("ReduceSum", m.op("Mul", x, x), [1], keepdims=1))
+    safe = lambda x: torch.where((x != 0).any(1, keepdim=True), x, torch.ones_like(x))
+    model.add("rows by norms", lambda m, x: m.op("Where", m.op("Equal", norm(m, x), 0.0), x, m.op("Mul", m.op("Div", x, norm(m, x)), WEIGHTS.tolist())),
+              lambda x: torch.where((x != 0).any(1, keepdim=True), safe(x) / safe(x).square().sum(1, keepdim=True).sqrt() * WEIGHTS, x), ROWS)
+    row = lambda x: torch.where((x == -inf).all(1, keepdim=True), torch.zeros_like(x), x)
+    keep = lambda x: ~(x == -inf).all(1, keepdim=True)
+    for name, op, function in ("softmax", "Softmax", torch.softmax), ("log_softmax", "LogSoftmax", torch.log_softmax):
+        rows = MASKED if name == "softmax" else ROWS + MASKED[-1:]
+        model.add(f"{name} of rows", lambda m, x, op=op: (lambda y: m.op("Mul", m.op("Where", m.op("IsNaN", y), 0.0, y), WEIGHTS.tolist()))(m.op(op, x, axis=-1)),
+                  lambda x, f=function: torch.where(keep(x), f(row(x), 1), 0) * WEIGHTS, rows)
+    model.add("softmax turned", lambda m, x: (lambda y: m.op("Mul", m.op("Where", m.op("IsNaN", y), 0.0, y), WEIGHTS.tolist()))(m.op("Transpose", m.op("Softmax", m.op("Transpose", x, perm=[1, 0]), axis=0), perm=[1, 0])),
+              lambda x: torch.where(keep(x), torch.softmax(row(x), 1), 0) * WEIGHTS, MASKED)
+    model.write()
+
+
+powers()
+choices()
