@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 import ortc
 from ortc.compat.ort_training import api, artifacts
+from ortc.compat.ort_training._notes import note
 
 try:
     import onnx
@@ -113,7 +114,7 @@ class DeviceTest(unittest.TestCase):
         self.folder = Path(place.name)
         self.pixels, self.label = digits(8 * BATCH)
 
-    def generate(self, trained: list[str] = NAMES, frozen: list[str] | None = None, **options: Any) -> None:
+    def generate(self, trained: list[str] | None = NAMES, frozen: list[str] | None = None, **options: Any) -> None:
         defaults = {"loss": artifacts.LossType.CrossEntropyLoss, "optimizer": artifacts.OptimType.AdamW, "target": "native"}
         artifacts.generate_artifacts(str(DIGITS), trained, frozen, **(defaults | {"artifact_directory": self.folder} | options))
 
@@ -202,7 +203,7 @@ class DeviceTest(unittest.TestCase):
                 scheduler.step()
                 module.lazy_reset_grad()
             for name, each in state.parameters:
-                self.assertIsNone(each.grad)
+                self.assertEqual(np.abs(each.grad).max(), 0, name)
                 self.assert_near(reference.weights[name], each.data, name)
             module.eval()
             self.assert_near(reference.forward(*self.batch(0))[0], module(*self.batch(0)))
@@ -271,6 +272,64 @@ class DeviceTest(unittest.TestCase):
         first = module(*self.batch(0))
         module.lazy_reset_grad()
         self.assertEqual(module(*map(Value, self.batch(0))), first)
+
+    def test_ort_values(self) -> None:
+        """In and out; where one argument is of numpy, so are results, as there."""
+        try:
+            import onnxruntime
+        except ImportError:
+            self.skipTest("the package onnxruntime is not there")
+        make = onnxruntime.OrtValue.ortvalue_from_numpy
+        hidden = onnx.load(str(DIGITS)).graph.node[1].output[0]
+        self.generate(shapes={"batch": BATCH}, additional_output_names=[hidden])
+        state, module, _ = self.load()
+        pixels, label = self.batch(0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            wanted = module(pixels, label)
+            for values, kind in (((make(pixels), make(label)), onnxruntime.OrtValue), ((make(pixels), label), np.ndarray)):
+                module.lazy_reset_grad()
+                got = module(*values)
+                for one, other in zip(got, wanted, strict=True):
+                    self.assertIsInstance(one, kind)
+                    self.assertTrue(np.array_equal(one if kind is np.ndarray else one.numpy(), other))
+        module.lazy_reset_grad()
+        module.eval()
+        self.assertEqual(module(make(pixels), make(label))[0].shape(), [])
+        state.parameters["2.bias"] = make(np.full(10, 2, np.float32))
+        self.assertEqual(state.parameters["2.bias"].data.tolist(), [2.0] * 10)
+        module.copy_buffer_to_parameters(make(np.full(4810, 3, np.float32)))
+        self.assertEqual(state.parameters["2.bias"].data.tolist(), [3.0] * 10)
+
+    def test_gradients_before_a_step(self) -> None:
+        """Are zeros, and so are those after lazy_reset_grad; without a Module there are none."""
+        self.generate(["2.bias"], ["0.bias"], shapes={"batch": BATCH})
+        state = api.CheckpointState.load_checkpoint(self.folder / "checkpoint")
+        self.assertIsNone(state.parameters["2.bias"].grad)
+        state, module, optimizer = self.load()
+        self.assertIsNone(state.parameters["0.bias"].grad)
+        for _ in range(2):
+            self.assertEqual(state.parameters["2.bias"].grad.tolist(), [0.0] * 10)
+            module(*self.batch(0))
+            self.assertGreater(np.abs(state.parameters["2.bias"].grad).max(), 0)
+            optimizer.step()
+            self.assertIsNone(state.parameters["2.bias"].grad)
+            module.lazy_reset_grad()
+
+    def test_without_requires_grad(self) -> None:
+        """What `ortc train` trains is trained."""
+        for frozen, trained in ((None, NAMES), (["0.weight", "0.bias"], ["2.weight", "2.bias"])):
+            for shapes in (None, {"batch": BATCH}):
+                note.cache_clear()
+                with self.assertWarnsRegex(UserWarning, f"requires_grad is not given: {', '.join(trained)} are trained"):
+                    self.generate(None, frozen, shapes=shapes)
+                self.assertEqual({each.name for each in self.folder.iterdir()} & {"model.onnx", "artifact"}, set())
+                state, module, _ = self.load()
+                self.assertEqual({name for name, each in state.parameters if each.requires_grad}, {*trained})
+                module(*self.batch(0))
+                self.assertEqual({*module._current.gradients}, {*trained})
+        with self.assertRaisesRegex(ortc.ArgumentError, "nothing is left to train beside frozen_params"):
+            self.generate(None, NAMES)
 
     def test_other_shapes(self) -> None:
         """A last batch that is smaller is compiled when it comes, and goes on with the same state."""
@@ -389,6 +448,27 @@ class DeviceTest(unittest.TestCase):
         w = {name: each.data for name, each in state.parameters}
         wanted = np.maximum(self.pixels[:BATCH] @ w["0.weight"].T + w["0.bias"], 0) @ w["2.weight"].T + w["2.bias"]
         self.assert_near(wanted, got)
+
+    def test_export_before_a_step(self) -> None:
+        """Where shapes are known, and where nothing is compiled yet; the step afterwards has its own."""
+        from onnx.reference import ReferenceEvaluator
+
+        for shapes in ({"batch": BATCH}, None):
+            with self.subTest(shapes=shapes):
+                self.generate(shapes=shapes)
+                state, module, optimizer = self.load()
+                state.parameters["2.bias"] = np.arange(10, dtype=np.float32)
+                module.export_model_for_inferencing(self.folder / "inference.onnx", ["output"])
+                (got,) = ReferenceEvaluator(onnx.load(str(self.folder / "inference.onnx"))).run(None, {"pixels": self.pixels[:5]})
+                w = {name: each.data for name, each in state.parameters}
+                wanted = np.maximum(self.pixels[:5] @ w["0.weight"].T + w["0.bias"], 0) @ w["2.weight"].T + w["2.bias"]
+                self.assert_near(wanted, got)
+                reference = self.reference(state)
+                loss, gradients = reference.forward(*self.batch(0))
+                self.assert_near(loss, module(*self.batch(0)))
+                optimizer.step()
+                reference.adamw(gradients, 0.001, NAMES)
+                self.assert_near(reference.weights["2.bias"], state.parameters["2.bias"].data)
 
     def test_losses_and_sgd(self) -> None:
         """Of a linear layer: every LossType, and a loss that the graph computes, with plain gradient descent."""

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import unittest
+import unittest.mock
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,7 @@ import ortc
 import ortc.torch
 from ortc.compat import ort_training
 from ortc.compat.ort_training import _notes
+from ortc.compat.ort_training._missing import MISSING
 from ortc.compat.ort_training.orttrainer_options import OPTIONS
 
 try:
@@ -36,6 +38,7 @@ except ImportError:
 
 SOURCE = Path(__file__).resolve().parents[3]
 PAGE = SOURCE / "docs/migrating-from-onnxruntime.md"
+HOME = "ortc.compat.ort_training"
 
 # Names and defaults in the sources of ONNX Runtime: 1.19 for what its last packages have, before them for ORTTrainer.
 # `()` stands for an empty list as a default, and None for an empty dict.
@@ -210,6 +213,44 @@ class PageTest(unittest.TestCase):
                 name = f"{part}.{each}"
                 is_enum = isinstance(find(name), enum.EnumType)
                 self.assertTrue(is_enum or any(row == name or row.startswith(name + ".") for row in THERE), name)
+
+    def test_names_that_are_not_there(self) -> None:
+        """Each says what is instead, as the page does, whether it is imported or asked for."""
+        text = PAGE.read_text().partition("<!-- missing: begin -->")[2].partition("<!-- missing: end -->")[0]
+        rows = {line.split("`")[1]: line.split(" | ")[1].removesuffix(" |") for line in text.strip().splitlines()[2:]}
+        self.assertEqual(rows, MISSING)
+        for path, instead in MISSING.items():
+            parent, _, name = f"{HOME}.{path}".rpartition(".")
+            for line in (f"from {parent} import {name}", f"import {HOME}.{path}"):
+                if line.startswith("import") and not name.islower():
+                    continue  # no module
+                with self.subTest(line), self.assertRaisesRegex(ImportError, "is not supported: ") as caught:
+                    exec(line, {})
+                if parent == HOME or path.rpartition(".")[0] not in MISSING:
+                    self.assertIn(instead, str(caught.exception))
+            if path.rpartition(".")[0] not in MISSING:
+                owner = find(path.rpartition(".")[0]) if "." in path else ort_training
+                self.assertFalse(hasattr(owner, name), path)
+        for part in ("", "api.", "optim.", "utils.", "ortmodule.", "orttrainer.", "artifacts."):
+            with self.assertRaisesRegex(AttributeError, "docs/migrating-from-onnxruntime.md lists what there is"):
+                find(f"{part}Unheard")
+
+    def test_switches(self) -> None:
+        """One warning names those of the environment, which have no effect."""
+        names = set(re.findall(r"`(ORTMODULE_\w+)`", PAGE.read_text()))
+        self.assertGreater(len(names), 20)
+        for given in ({"ORTMODULE_CACHE_DIR": "a", "ORTMODULE_UNHEARD": "1"}, {name: "1" for name in names}, {}):
+            _notes.note.cache_clear()
+            with unittest.mock.patch.dict(os.environ, given), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                for _ in range(2):
+                    ort_training.ORTModule(modules.Mlp())
+            said = [str(each.message) for each in caught if "of the environment" in str(each.message)]
+            self.assertEqual(len(said), bool(given))
+            for name in given:
+                self.assertIn(name, said[0])
+            if given:
+                self.assertIn("set ORTC_CACHE_DIR", said[0])
 
     # ---- What is refused and ignored.
 

@@ -8,7 +8,10 @@ Names are loaded when they are first used: the on-device classes need no PyTorch
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+from ortc.compat.ort_training._missing import Finder, answer_for
 
 if TYPE_CHECKING:
     from ortc.compat.ort_training import api, artifacts, onnxblock, optim, ortmodule, orttrainer, utils
@@ -36,10 +39,13 @@ _HOMES = {
     "TrainStepInfo": "orttrainer",
 }
 
+_answer = answer_for(__name__)
+sys.meta_path.append(Finder())
+
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"module '{__name__}' has no '{name}': docs/migrating-from-onnxruntime.md lists what there is")
+        return _answer(name)
     if name not in _HOMES:
         return importlib.import_module(f"{__name__}.{name}")
     value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,13 +20,17 @@ from ortc._compile import Shape, compile
 from ortc._errors import ArgumentError
 from ortc.compat.ort_training._folders import written_at_once
 from ortc.compat.ort_training._graphs import add_outputs, describe_training, graph_inputs, write_checkpoint
+from ortc.compat.ort_training._missing import answer_for
 from ortc.compat.ort_training._notes import note, refuse
 from ortc.compat.ort_training._optimizers import Update, describe_optimizer, find_rate, make_adamw
+from ortc.compat.ort_training._sizes import compile_with_some
 from ortc.compat.ort_training.onnxblock import INSTEAD, Block, base, names_of
 from ortc.compat.ort_training.onnxblock.optim import Optimizer
 
 if TYPE_CHECKING:
     import onnx
+
+__getattr__ = answer_for(__name__)
 
 
 class LossType(Enum):
@@ -70,8 +74,9 @@ def generate_artifacts(
     shapes: Mapping[str, Shape] | None = None,
     **flags: Any,
 ) -> None:
-    """`loss` takes a block of onnxblock, which gets the names of all outputs, or `loss_input_names`, and gives that of the loss and
-    of further outputs, and `optimizer` one of onnxblock.optim. Both take what ortc.compile does: {"boxes": "smooth_l1@boxes",
+    """Without `requires_grad`, what `ortc train` trains by itself is trained, but for `frozen_params`. `loss` takes a block of onnxblock,
+    which gets the names of all outputs, or `loss_input_names`, and gives that of the loss and of further outputs, and `optimizer` one of
+    onnxblock.optim. Both take what ortc.compile does: {"boxes": "smooth_l1@boxes",
     "classes": "cross_entropy@logits"}, and "lion:lr=1e-4", whose rate must be there. `shapes` as for ortc.compile, `flags` as for `ortc train`: with all shapes known the artifact is compiled now, and devices need
     neither the compiler nor the package onnx."""
     import onnx
@@ -92,9 +97,9 @@ def generate_artifacts(
         if name in flags:
             raise ArgumentError(f"'{name}' is no flag for generate_artifacts: its own arguments say it")
     proto = model if isinstance(model, onnx.ModelProto) else onnx.load(os.fspath(model))
-    trained, frozen = list(requires_grad or ()), list(frozen_params or ())
+    frozen = list(frozen_params or ())
     weights = {each.name: onnx.numpy_helper.to_array(each) for each in proto.graph.initializer}
-    _check_names(trained, frozen, weights)
+    _check_names(requires_grad, frozen, weights)
 
     forward = copy.deepcopy(proto)
     outputs = [each.name for each in forward.graph.output]
@@ -118,6 +123,7 @@ def generate_artifacts(
     with written_at_once(folder) as made:
         onnx.save(forward, os.fspath(made / f"{prefix}eval_model.onnx"))
         path = made / f"{prefix}training_model.onnx"
+        trained = _find_trained(graph, frozen, made, flags) if requires_grad is None else list(requires_grad)
         flags = describe_training(graph, trained, flags)
         onnx.save(graph, os.fspath(path))
         if optimizer is not None:
@@ -130,6 +136,24 @@ def generate_artifacts(
             compile(path, shapes=shapes, output=compiled, **flags)
     if not is_compiled:
         shutil.rmtree(folder / compiled.name, ignore_errors=True)  # of another model, perhaps
+
+
+def _find_trained(graph: onnx.ModelProto, frozen: list[str], folder: Path, flags: Mapping[str, Any]) -> list[str]:
+    """Where requires_grad is not given: what `ortc train` trains by itself."""
+    import onnx
+
+    path = folder / "model.onnx"
+    onnx.save(graph, os.fspath(path))
+    chosen = {name: each for name, each in flags.items() if name not in ("bindings", "target")} | {"target": "native"}
+    artifact = compile_with_some(path, graph, output=folder / "artifact", **chosen)
+    weights = [each.name for each in graph.graph.initializer]
+    found = [name for name in weights if name in artifact.names("parameter") and name not in frozen]
+    path.unlink()
+    shutil.rmtree(folder / "artifact")
+    if not found:
+        raise ArgumentError("requires_grad is not given, and nothing is left to train beside frozen_params")
+    note(f"requires_grad is not given: {', '.join(found)} are trained, as `ortc train` chooses")
+    return found
 
 
 def _find_update(optimizer: OptimType | Optimizer | str | None) -> Update:
@@ -149,13 +173,15 @@ def _check_groups(update: Update, flags: Mapping[str, Any]) -> None:
             )
 
 
-def _check_names(trained: list[str], frozen: list[str], weights: Mapping[str, Any]) -> None:
+def _check_names(trained: Sequence[str] | None, frozen: list[str], weights: Mapping[str, Any]) -> None:
+    if unknown := [name for name in frozen if name not in weights]:
+        note(f"frozen_params: the model has no initializer {', '.join(unknown)}")
+    if trained is None:
+        return
     if both := sorted({*trained} & {*frozen}):
         raise ArgumentError(f"requires_grad and frozen_params both have {', '.join(both)}")
     if unknown := [name for name in trained if name not in weights]:
         raise ArgumentError(f"the model has no initializer {', '.join(unknown)}; it has {', '.join(weights)}")
-    if unknown := [name for name in frozen if name not in weights]:
-        note(f"frozen_params: the model has no initializer {', '.join(unknown)}")
     if not trained:
         raise ArgumentError("requires_grad is empty: nothing would be trained")
 

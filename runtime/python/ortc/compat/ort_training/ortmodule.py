@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import copy
+import os
 import types
 from enum import IntEnum
 from typing import Any, NoReturn
@@ -13,8 +14,20 @@ from typing import Any, NoReturn
 import torch
 
 from ortc._errors import ArgumentError
+from ortc.compat.ort_training._missing import answer_for
 from ortc.compat.ort_training._notes import note, refuse
 from ortc.torch import compile_
+
+_SWITCHES = {
+    "ORTMODULE_CACHE_DIR": "set ORTC_CACHE_DIR",
+    "ORTMODULE_FALLBACK_POLICY": 'ortc.torch.compile_(model, fallback="error") raises where a call is not compiled',
+    "ORTMODULE_LOG_LEVEL": "print(ortc.torch.report(module)) says what ran, and why",
+    "ORTMODULE_MEMORY_OPT_LEVEL": 'ortc.torch.compile_(model, memory_budget="512MiB") computes again what does not fit',
+}
+"""The most frequent ones, and what to do instead."""
+__getattr__ = answer_for(__name__)
+__path__: list[str] = []
+"""So that imports of what was within it say what is instead."""
 
 
 class LogLevel(IntEnum):
@@ -66,6 +79,7 @@ class ORTModule(torch.nn.Module):
     def __init__(self, module: torch.nn.Module, debug_options: DebugOptions | None = None) -> None:
         object.__setattr__(self, "_wrapped", module)
         object.__setattr__(self, "__dict__", module.__dict__)
+        _note_switches()
         compile_(module)
 
     @property
@@ -84,6 +98,17 @@ class ORTModule(torch.nn.Module):
 
     def _replicate_for_data_parallel(self) -> NoReturn:
         refuse("torch.nn.DataParallel of an ORTModule", "use torch.nn.parallel.DistributedDataParallel")
+
+
+def _note_switches() -> None:
+    """Of variables of the environment: none has an effect."""
+    given = sorted(name for name in os.environ if name.startswith("ORTMODULE_"))
+    if given:
+        known = "; ".join(f"{name}: {_SWITCHES[name]}" for name in given if name in _SWITCHES)
+        note(
+            f"{', '.join(given)} of the environment {'has' if len(given) == 1 else 'have'} no effect{' (' + known + ')' if known else ''}: "
+            "docs/migrating-from-onnxruntime.md lists what is instead"
+        )
 
 
 def _wrap(kind: type[ORTModule], module: torch.nn.Module) -> ORTModule:

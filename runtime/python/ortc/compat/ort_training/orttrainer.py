@@ -14,12 +14,15 @@ import torch
 
 from ortc._errors import ArgumentError
 from ortc.compat.ort_training import _trainer_state
+from ortc.compat.ort_training._missing import answer_for
 from ortc.compat.ort_training._notes import refuse
 from ortc.compat.ort_training.optim._lamb import Lamb
 from ortc.compat.ort_training.optim.config import AdamConfig, LambConfig, SGDConfig, _OptimizerConfig
 from ortc.compat.ort_training.optim.fused_adam import AdamWMode, FusedAdam
 from ortc.compat.ort_training.orttrainer_options import ORTTrainerOptions
 from ortc.torch import compile_
+
+__getattr__ = answer_for(__name__)
 
 _MODES = {
     AdamConfig.DecayMode.BEFORE_WEIGHT_UPDATE: AdamWMode.ADAMW_TORCH,

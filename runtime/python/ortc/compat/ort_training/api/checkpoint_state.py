@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ortc._errors import ArgumentError, FormatError
 from ortc.compat.ort_training import _safetensors
+from ortc.compat.ort_training._values import to_array
 
 if TYPE_CHECKING:
     from ortc.compat.ort_training.api.module import Module
@@ -39,7 +40,7 @@ class Parameter:
 
     @property
     def grad(self) -> NDArray[Any] | None:
-        """Between module(...) and Optimizer.step."""
+        """Between module(...) and Optimizer.step; zeros before, and None without a Module."""
         module = self._state._module
         return module._gradient(self._name) if module is not None and self.requires_grad else None
 
@@ -156,7 +157,7 @@ class CheckpointState:
         return self._tensors[name].copy() if live is None else live
 
     def _write(self, name: str, value: Any) -> None:
-        given, present = np.asarray(value), self._read(name)
+        given, present = np.asarray(to_array(value)), self._read(name)
         if given.dtype != present.dtype or given.shape != present.shape:
             raise ArgumentError(f"'{name}' is {present.dtype} {present.shape}, but was given {given.dtype} {given.shape}")
         if self._module is not None and self._module._write(name, given):

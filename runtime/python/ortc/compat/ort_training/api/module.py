@@ -24,9 +24,13 @@ from ortc.compat.ort_training import _safetensors
 from ortc.compat.ort_training._graphs import FLAGS, graph_inputs
 from ortc.compat.ort_training._notes import note
 from ortc.compat.ort_training._optimizers import make_adamw
+from ortc.compat.ort_training._sizes import compile_with_some
+from ortc.compat.ort_training._values import are_ort_values, to_array, to_ort_value
 from ortc.compat.ort_training.api.checkpoint_state import CheckpointState
 
 _Shapes = tuple[tuple[int, ...], ...]
+_Results = tuple[float, tuple[NDArray[Any], ...]]
+"""The loss, and outputs beside it."""
 
 
 class Buffer(np.ndarray[Any, Any]):
@@ -74,11 +78,16 @@ class Module:
         state._module = self
 
     def __call__(self, *user_inputs: Any) -> Any:
-        """The loss, and with additional outputs a tuple of it and those. In training mode gradients are added to those since the last
-        lazy_reset_grad."""
-        inputs = [each if isinstance(each, np.ndarray) or hasattr(each, "__dlpack__") else each.numpy() for each in user_inputs]
-        if not self.training:
-            return self._evaluate(inputs)
+        """The loss, and with additional outputs a tuple of it and those: arrays, or OrtValues where those are given. In training mode
+        gradients are added to those since the last lazy_reset_grad."""
+        inputs = [to_array(each) for each in user_inputs]
+        loss, rest = self._train(inputs) if self.training else self._evaluate(inputs)
+        results = (np.array(loss, np.float32), *rest)
+        if are_ort_values(user_inputs):
+            results = tuple(map(to_ort_value, results))
+        return results if rest else results[0]
+
+    def _train(self, inputs: list[Any]) -> _Results:
         if self._gradients == "used":
             raise StateError("gradients have been used by Optimizer.step: call lazy_reset_grad() before the next step")
         session = self._session(inputs)
@@ -94,9 +103,9 @@ class Module:
         for name, values in (before or {}).items():
             session.gradients[name] = session.gradients[name] + values
         self._gradients = "fresh"
-        return self._results(loss, rest)
+        return loss, rest
 
-    def _evaluate(self, inputs: list[Any]) -> Any:
+    def _evaluate(self, inputs: list[Any]) -> _Results:
         if not self._has_eval:
             raise StateError("evaluation mode needs eval_model_uri")
         if self._gradients == "fresh":
@@ -104,12 +113,7 @@ class Module:
         session = self._session(inputs)
         self._move_to(session)
         loss = session.eval_step(*inputs)
-        return self._results(loss, tuple(session.outputs[name] for name in self._state._outputs))
-
-    @staticmethod
-    def _results(loss: float, rest: tuple[NDArray[Any], ...]) -> Any:
-        first = np.array(loss, np.float32)
-        return (first, *rest) if rest else first
+        return loss, tuple(session.outputs[name] for name in self._state._outputs)
 
     def train(self, mode: bool = True) -> Module:
         self.training = mode
@@ -134,7 +138,7 @@ class Module:
 
     def copy_buffer_to_parameters(self, buffer: Any, trainable_only: bool = True) -> None:
         """From an array of get_contiguous_parameters' order. Frozen parameters must be as they are."""
-        values = np.asarray(buffer if isinstance(buffer, np.ndarray) else buffer.numpy())
+        values = np.asarray(to_array(buffer))
         wanted = self.get_parameters_size(trainable_only)
         if values.dtype != np.float32 or values.shape != (wanted,):
             raise ArgumentError(f"the buffer is {values.dtype} {values.shape}, but must be float32 ({wanted},)")
@@ -183,10 +187,11 @@ class Module:
         return ["loss", *self._state._outputs]
 
     def export_model_for_inferencing(self, inference_model_uri: str | os.PathLike[str], graph_output_names: list[str]) -> None:
-        """The graph with the weights of now, up to these outputs. Needs the compiler, and the package onnx where that is not all."""
+        """The graph with the weights of now, up to these outputs. Needs the compiler, and the package onnx where that is not all, or
+        where nothing is compiled yet."""
         session = self._current or (self._sessions[0][0] if self._sessions else None)
         if session is None:
-            raise StateError("export_model_for_inferencing comes after a step: nothing is compiled yet")
+            session = self._add(compile_with_some(self._path, self._graph, **self._complete_flags()))
         self._move_to(session)
         target = Path(inference_model_uri)
         weights = target.with_name(f".{target.name}.safetensors")
@@ -239,12 +244,16 @@ class Module:
         wanted = self._find_inputs()
         if wanted is not None and len(inputs) != len(wanted):
             raise ArgumentError(f"a step takes {', '.join(wanted)}, but was given {len(inputs)} arrays")
+        return self._add(compile(self._path, shapes=dict(zip(names, shapes, strict=False)), **self._complete_flags()))
+
+    def _complete_flags(self) -> dict[str, Any]:
+        """Those that the graph is compiled with, whatever its shapes are."""
         if not self._optimizer_flag:
             self._choose_optimizer(make_adamw().flags)
             self._has_default = True
         flags = {"target": "native"} | self._flags
         flags.pop("bindings", None)
-        return self._add(compile(self._path, shapes=dict(zip(names, shapes, strict=False)), **flags))
+        return flags
 
     def _move_to(self, session: Session) -> None:
         """Takes parameters and state along."""
@@ -295,7 +304,10 @@ class Module:
         return tensor is not None and tensor.role in ("parameter", "state")
 
     def _gradient(self, name: str) -> NDArray[Any] | None:
-        return self._current.gradients[name] if self._current is not None and self._gradients == "fresh" else None
+        """Zeros before a step; None where an update has used it."""
+        if self._current is not None and self._gradients == "fresh":
+            return self._current.gradients[name]
+        return np.zeros_like(self._state._tensors[name]) if self._gradients == "none" else None
 
     def _state_value(self, name: str, default: float) -> float:
         """A number of the optimizer's."""

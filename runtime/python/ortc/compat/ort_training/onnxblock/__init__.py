@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ortc._errors import ArgumentError, StateError
 from ortc.compat.ort_training._graphs import add_outputs, describe_training, keep_outputs, list_parameters, write_checkpoint
-from ortc.compat.ort_training._notes import refuse
+from ortc.compat.ort_training._missing import refuse_name
 from ortc.compat.ort_training.onnxblock._base import Block, base, current, empty_base
 
 if TYPE_CHECKING:
@@ -121,4 +121,4 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     if name.startswith("__"):
         raise AttributeError(name)
-    refuse(f"onnxblock.{name}", INSTEAD)
+    refuse_name(f"onnxblock.{name}", INSTEAD)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ortc.compat.ort_training._notes import refuse
+from ortc.compat.ort_training._missing import refuse_name
 from ortc.compat.ort_training.onnxblock._base import Block, add_constant, add_input, add_node, current
 
 __all__ = [
@@ -157,4 +157,4 @@ class Linear(Block):
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    refuse(f"onnxblock.blocks.{name}", f"there are {', '.join(__all__)}; a Block of one's own adds other nodes to self.base.graph")
+    refuse_name(f"onnxblock.blocks.{name}", f"there are {', '.join(__all__)}; a Block of one's own adds other nodes to self.base.graph")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ortc._errors import ArgumentError
-from ortc.compat.ort_training._notes import refuse
+from ortc.compat.ort_training._missing import refuse_name
 from ortc.compat.ort_training.onnxblock._base import Block, add_constant, add_input, add_node, has_value
 
 __all__ = ["BCEWithLogitsLoss", "CrossEntropyLoss", "L1Loss", "MSELoss"]
@@ -96,4 +96,4 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     word = re.sub("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.removesuffix("Loss")).lower()
-    refuse(f"onnxblock.loss.{name}", f"there are {', '.join(__all__)}; generate_artifacts(loss='{word}') takes the losses of `ortc train`")
+    refuse_name(f"onnxblock.loss.{name}", f"there are {', '.join(__all__)}; generate_artifacts(loss='{word}') takes the losses of `ortc train`")

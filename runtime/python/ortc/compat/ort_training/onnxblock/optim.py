@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ortc._errors import ArgumentError, StateError
+from ortc.compat.ort_training._missing import refuse_name
 from ortc.compat.ort_training._notes import refuse
 from ortc.compat.ort_training._optimizers import Update, describe_optimizer, make_adamw
 
@@ -68,4 +69,4 @@ class SGD(Optimizer):
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    refuse(f"onnxblock.optim.{name}", f"there are {', '.join(__all__)}; generate_artifacts(optimizer='lion:lr=1e-4') takes the optimizers of `ortc train`")
+    refuse_name(f"onnxblock.optim.{name}", f"there are {', '.join(__all__)}; generate_artifacts(optimizer='lion:lr=1e-4') takes the optimizers of `ortc train`")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ortc.compat.ort_training._missing import answer_for
 from ortc.compat.ort_training.optim.config import AdamConfig, LambConfig, SGDConfig
 from ortc.compat.ort_training.optim.lr_scheduler import (
     ConstantWarmupLRScheduler,
@@ -36,8 +37,10 @@ __all__ = [
 ]
 _WITH_TORCH = {"AdamWMode": "fused_adam", "FusedAdam": "fused_adam", "FP16_Optimizer": "fp16_optimizer"}
 
+_answer = answer_for(__name__)
+
 
 def __getattr__(name: str) -> Any:
     if name not in _WITH_TORCH:
-        raise AttributeError(f"module '{__name__}' has no '{name}'")
+        return _answer(name)
     return getattr(importlib.import_module(f"{__name__}.{_WITH_TORCH[name]}"), name)
