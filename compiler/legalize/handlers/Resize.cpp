@@ -3,6 +3,11 @@
 //
 // Resampling is linear in the input and separable: every axis is multiplied by a matrix of interpolation
 // weights that is known at compile time. Nearest neighbours are repetitions, slices or gathers instead.
+//
+// Where a last bit decides (the size that a scale gives, the nearest element, what is outside), coordinates are
+// float32 and computed in the order of ONNX Runtime. Weights, which are continuous in them, are in double.
+// A size is the whole number that the output has, as in ONNX Runtime and PyTorch; ONNX's reference takes
+// scale * size. docs/exporters.md has what else differs.
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
 
@@ -17,16 +22,21 @@ namespace {
 /// One axis: its input and output size, output / input, and the region of tf_crop_and_resize.
 struct Axis {
   int64_t dim, input, output;
-  double scale, start = 0, end = 1;
+  float scale;
+  double start = 0, end = 1;
+
+  bool isCropped() const { return start != 0 || end != 1; }
 };
 
 struct Resampling {
-  std::string mode = "nearest", coordinates = "asymmetric", rounding = "floor";
+  std::string mode = "nearest", coordinates = "asymmetric";
+  std::string rounding = ""; ///< before opset 11: down, and up where there are fewer elements than before
   double cubic = -0.75, beyond = 0;
   bool excludeOutside = false, antialias = false;
 
-  double source(const Axis &axis, int64_t at) const;
-  int64_t nearest(double position) const;
+  template <typename Real> Real source(const Axis &axis, int64_t at) const;
+  int64_t nearest(const Axis &axis, int64_t at) const;
+  bool isOutside(const Axis &axis, int64_t at) const;
   double kernel(double x) const;
   /// [output, input] interpolation weights.
   HostTensor matrix(const Axis &axis, Type element) const;
@@ -35,32 +45,44 @@ struct Resampling {
 } // namespace
 
 /// The coordinate in the input of output place `at`.
-double Resampling::source(const Axis &axis, int64_t at) const {
-  double x = static_cast<double>(at), size = static_cast<double>(axis.input), width = axis.scale * size;
+template <typename Real> Real Resampling::source(const Axis &axis, int64_t at) const {
+  Real x = static_cast<Real>(at), size = static_cast<Real>(axis.input),
+       length = static_cast<Real>(axis.output), half = Real(0.5);
   if (coordinates == "align_corners")
-    return width == 1 ? 0 : x * (size - 1) / (width - 1);
+    return length == 1 ? 0 : x * (size - 1) / (length - 1);
   if (coordinates == "asymmetric")
     return x / axis.scale;
   if (coordinates == "tf_crop_and_resize") {
-    double start = axis.start * (size - 1), end = axis.end * (size - 1);
-    return axis.output == 1 ? (start + end) / 2
-                            : start + x * (end - start) / static_cast<double>(axis.output - 1);
+    Real start = static_cast<Real>(axis.start), end = static_cast<Real>(axis.end);
+    return length == 1 ? half * (start + end) * (size - 1)
+                       : start * (size - 1) + x * (end - start) * (size - 1) / (length - 1);
   }
   if (coordinates == "tf_half_pixel_for_nn")
-    return (x + 0.5) / axis.scale;
+    return (x + half) / axis.scale;
   if (coordinates == "pytorch_half_pixel" && axis.output == 1)
-    return -0.5;
-  double shift =
-      coordinates == "half_pixel_symmetric" ? size / 2 * (1 - static_cast<double>(axis.output) / width) : 0;
-  return shift + (x + 0.5) / axis.scale - 0.5;
+    return 0;
+  if (coordinates == "half_pixel_symmetric") { // its last sum is in double
+    Real offset = size / 2 * (1 - length / (axis.scale * size));
+    return static_cast<Real>(offset + (x + 0.5) / axis.scale - 0.5);
+  }
+  return (x + half) / axis.scale - half;
 }
 
-int64_t Resampling::nearest(double position) const {
-  double whole = rounding == "round_prefer_floor"  ? std::ceil(position - 0.5)
-                 : rounding == "round_prefer_ceil" ? std::floor(position + 0.5)
-                 : rounding == "ceil"              ? std::ceil(position)
-                                                   : std::floor(position);
-  return std::isnan(whole) ? 0 : static_cast<int64_t>(std::clamp(whole, -1e9, 1e9));
+int64_t Resampling::nearest(const Axis &axis, int64_t at) const {
+  float position = source<float>(axis, at), below = std::floor(position);
+  bool isTie = std::fabs(position - below - 0.5f) < 1e-6f; // places that differ by rounding are one
+  bool goesUp = rounding.empty()                   ? axis.scale < 1
+                : rounding == "round_prefer_ceil"  ? isTie || position - below > 0.5f
+                : rounding == "round_prefer_floor" ? !isTie && position - below > 0.5f
+                                                   : rounding == "ceil";
+  float whole = goesUp ? std::ceil(position) : below;
+  return std::isnan(whole) ? 0 : static_cast<int64_t>(std::clamp(whole, 0.0f, float(axis.input - 1)));
+}
+
+/// Whether tf_crop_and_resize fills an output place.
+bool Resampling::isOutside(const Axis &axis, int64_t at) const {
+  float position = source<float>(axis, at);
+  return coordinates == "tf_crop_and_resize" && (position < 0 || position > float(axis.input - 1));
 }
 
 double Resampling::kernel(double x) const {
@@ -74,16 +96,16 @@ double Resampling::kernel(double x) const {
 
 HostTensor Resampling::matrix(const Axis &axis, Type element) const {
   HostTensor weights(RankedTensorType::get({axis.output, axis.input}, element));
-  double stretch = antialias ? std::max(1.0, 1 / axis.scale) : 1,
+  double stretch = antialias ? std::max(1.0, 1.0 / axis.scale) : 1,
          radius = (mode == "linear" ? 1 : 2) * stretch;
   for (int64_t row = 0; row < axis.output; ++row) {
-    double position = std::clamp(source(axis, row), -1e9, 1e9), total = 0;
+    double position = std::clamp(source<double>(axis, row), -1e9, 1e9), total = 0;
     int64_t first = static_cast<int64_t>(std::floor(position - radius)) + 1,
             last = static_cast<int64_t>(std::ceil(position + radius));
     auto counts = [&](int64_t i) { return !excludeOutside || (i >= 0 && i < axis.input); };
     for (int64_t i = first; i <= last; ++i)
       total += counts(i) ? kernel((static_cast<double>(i) - position) / stretch) : 0;
-    for (int64_t i = first; i <= last; ++i)
+    for (int64_t i = first; i <= last && total != 0; ++i) // outside of all, there is nothing to weigh
       if (counts(i)) {
         int64_t at = row * axis.input + std::clamp<int64_t>(i, 0, axis.input - 1);
         weights.setFloat(at, weights.getFloat(at) +
@@ -184,12 +206,12 @@ static LogicalResult readAxes(Node &n, SmallVector<Axis> &axes) {
       return n.refuse("dimension " + Twine(axis.dim) + " has no elements to resize");
     if (!sizes.empty()) {
       axis.output = sizes[i];
-      axis.scale = static_cast<double>(sizes[i]) / static_cast<double>(axis.input);
-    } else { // a scale that should give a whole number may fall short of it by rounding
-      axis.scale = scales[i];
+      axis.scale = static_cast<float>(sizes[i]) / static_cast<float>(axis.input);
+    } else {
+      axis.scale = static_cast<float>(scales[i]);
       if (!(scales[i] > 0 && scales[i] <= kMostSize))
         return n.refuse("a scale that is not from 0 to " + Twine(kMostSize));
-      axis.output = static_cast<int64_t>(std::floor(static_cast<double>(axis.input) * scales[i] + 1e-6));
+      axis.output = static_cast<int64_t>(axis.scale * static_cast<float>(axis.input));
     }
     if (!roi.empty()) {
       axis.start = roi[i];
@@ -202,13 +224,13 @@ static LogicalResult readAxes(Node &n, SmallVector<Axis> &axes) {
     return n.refuse("keep_aspect_ratio_policy '" + policy + "' is not known");
   if (sizes.empty() || policy == "stretch" || axes.empty())
     return checkSizes(n, axes);
-  double common = axes.front().scale;
+  float common = axes.front().scale;
   for (const Axis &axis : axes)
     common = policy == "not_larger" ? std::min(common, axis.scale) : std::max(common, axis.scale);
   for (Axis &axis : axes) {
     axis.scale = common;
-    double size = std::floor(common * static_cast<double>(axis.input) + 0.5);
-    axis.output = static_cast<int64_t>(std::min(size, static_cast<double>(kMostElements)));
+    float size = std::round(common * static_cast<float>(axis.input));
+    axis.output = static_cast<int64_t>(std::min(size, static_cast<float>(kMostElements)));
   }
   return checkSizes(n, axes);
 }
@@ -228,14 +250,14 @@ LogicalResult resize(Node &n) {
     how.beyond = n.getFloat("extrapolation_value", 0);
     how.excludeOutside = n.getInt("exclude_outside", 0);
     how.antialias = n.getInt("antialias", 0);
+    if (!llvm::is_contained({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"},
+                            StringRef(how.rounding)))
+      return n.refuse("nearest_mode '" + how.rounding + "' is not known");
   }
   if (!llvm::is_contained({"align_corners", "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn",
                            "pytorch_half_pixel", "half_pixel_symmetric", "half_pixel"},
                           StringRef(how.coordinates)))
     return n.refuse("coordinate_transformation_mode '" + how.coordinates + "' is not known");
-  if (!llvm::is_contained({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"},
-                          StringRef(how.rounding)))
-    return n.refuse("nearest_mode '" + how.rounding + "' is not known");
   SmallVector<Axis> axes;
   if (failed(readAxes(n, axes)))
     return failure();
@@ -243,26 +265,24 @@ LogicalResult resize(Node &n) {
     return n.refuse("interpolation of integers is not supported");
   if (n.rank(0) > kMostDimensions)
     return n.refuse("an input of more than " + Twine(kMostDimensions) + " dimensions");
+  // Sizes that stay are copies, whatever the scale says; with antialias, axis by axis.
+  auto stays = [](const Axis &axis) { return axis.output == axis.input && !axis.isCropped(); };
+  if (llvm::all_of(axes, stays))
+    return n.yield(n[0]);
   Value y = n[0];
   for (const Axis &axis : axes) {
-    bool whole = axis.start == 0 && axis.end == 1;
-    if (axis.output == axis.input && axis.scale == 1 && whole)
+    if (stays(axis) && (axis.scale == 1 || how.antialias))
       continue;
     if (failed(n.list(axis.output * ((how.mode == "nearest" ? 0 : axis.input) + 2)))) // at most 2^41
       return failure();
-    SmallVector<int64_t> positions;
-    bool isOutside = false;
-    SmallVector<int64_t> outside;
+    SmallVector<int64_t> positions, outside;
     for (int64_t o = 0; o < axis.output; ++o) {
-      double position = how.source(axis, o);
-      positions.push_back(std::clamp<int64_t>(how.nearest(position), 0, axis.input - 1));
-      outside.push_back(how.coordinates == "tf_crop_and_resize" &&
-                        (position < 0 || position > static_cast<double>(axis.input - 1)));
-      isOutside |= outside.back() != 0;
+      positions.push_back(how.nearest(axis, o));
+      outside.push_back(how.isOutside(axis, o));
     }
     y = how.mode == "nearest" ? takePositions(n, y, axis.dim, positions)
                               : multiplyAxis(n, y, axis, how.matrix(axis, TensorBuilder::elementOf(y)));
-    if (!isOutside)
+    if (!llvm::is_contained(outside, 1))
       continue;
     Ints shape = TensorBuilder::shapeOf(y);
     Value mask = b.broadcast(n.intConstant(outside, {axis.output}, b.getI1Type()), shape, {axis.dim});

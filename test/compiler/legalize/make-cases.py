@@ -166,6 +166,61 @@ def spatial():
          mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
 
 
+def resizes():
+    """Scales that give no whole size, sizes that stay or are 1, places where the last bit of float32 decides; many nodes a model.
+
+    Regions of tf_crop_and_resize on axes whose size stays are left out: ONNX Runtime ignores them."""
+    none, x0, x1 = np.array([], np.float32), values("rs", (1, 1, 6, 9)), values("rl", (1, 1, 1, 100))
+    fractional, long = [(1.7, 1.7), (0.4, 0.6), (2.5, 0.75), (3, 0.15), (1.33, 0.29), (1.15, 1.1), (1, 1.4)], (0.7, 0.29, 2.3, 1 / 3, 1.1)
+    sizes = [(4, 13), (1, 1), (12, 1), (2, 27), (5, 18)]
+
+    def family(name, opset, ways, op="Resize", scales=fractional, long=(), rois=(None,), **common):
+        nodes, known, feeds = [], {}, {"x0": x0, **({"x1": x1} if long else {})}
+
+        def add(x, way, roi, second, third=None):
+            inputs = [x]
+            for array in (second,) if opset < 11 else (roi if roi is not None else none, second, *([] if third is None else [third])):
+                inputs.append(f"c{len(known)}")
+                known[inputs[-1]] = array
+            nodes.append(helper.make_node(op, inputs, [f"y{len(nodes)}"], **common, **way))
+
+        for way in ways:
+            for roi in rois:
+                region = roi if roi is None else np.array([0, 0, roi[0], roi[1], 1, 1, roi[2], roi[3]], np.float32)
+                way = way | ({} if roi is None else {"extrapolation_value": 7.5})
+                for scale in scales:
+                    add("x0", way, region, np.array([1, 1, *scale], np.float32))
+                for size in sizes if opset > 10 else ():
+                    add("x0", way, region, none, ints(1, 1, *size))
+            for scale in long:
+                add("x1", way, None, np.array([1, 1, 1, scale], np.float32))
+        types = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feeds.items()]
+        outputs = [n.output[0] for n in nodes]
+        graph = helper.make_graph(nodes, name, types, [helper.make_empty_tensor_value_info(o) for o in outputs], [numpy_helper.from_array(v, k) for k, v in known.items()])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8, producer_name="")
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        results = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(outputs, feeds)
+        onnx.save(model, FOLDER / f"{name}.onnx")
+        np.savez_compressed(FOLDER / f"{name}.npz", **{f"in/{k}": v for k, v in feeds.items()}, **{f"out/{o}": r for o, r in zip(outputs, results)})
+
+    nearest = [{"mode": "nearest", "nearest_mode": m} for m in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")]
+    ways = [*nearest, {"mode": "linear"}, {"mode": "cubic"}, {"mode": "cubic", "cubic_coeff_a": -0.5, "exclude_outside": 1}]
+    smooth = [{"mode": m, "antialias": 1, "exclude_outside": e} for m in ("linear", "cubic") for e in (0, 1)]
+    for c in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn"):
+        family("resize-" + c.replace("_", "-"), 13, ways, long=long, coordinate_transformation_mode=c)
+        family("resize-antialias-" + c.replace("_", "-"), 19, smooth, coordinate_transformation_mode=c)
+    rois, moving = [(0.1, 0.2, 0.8, 0.9), (-0.3, -0.2, 1.4, 1.3), (0.9, 0.8, 0.1, 0)], fractional[:5]
+    family("resize-crop", 13, ways, scales=moving, rois=rois, coordinate_transformation_mode="tf_crop_and_resize")
+    family("resize-antialias-crop", 19, smooth, scales=moving, rois=rois, coordinate_transformation_mode="tf_crop_and_resize")
+    family("resize-10", 10, [{"mode": "nearest"}, {"mode": "linear"}], long=long)
+    family("upsample-9", 9, [{"mode": "nearest"}, {"mode": "linear"}], op="Upsample", scales=[(1.7, 1.7), (2.5, 1.3)], long=(2.3, 1.1))
+    for policy in ("not_larger", "not_smaller"):
+        for mode, c in (("nearest", "half_pixel"), ("linear", "align_corners"), ("cubic", "asymmetric")):
+            case(f"resize-{policy.replace('_', '-')}-{mode}", "Resize", 19, [x0], [ints(9, 14)], inputs=["x0", "", "", "c0"], mode=mode, keep_aspect_ratio_policy=policy,
+                 coordinate_transformation_mode=c, axes=[2, 3])
+
+
 def norms():
     x, s, b = values("nx", (2, 4, 3, 5)), values("ns", (4,)), values("nb", (4,))
     case("batch-norm", "BatchNormalization", 15, [x], [s, b, values("mean", (4,)), np.abs(values("var", (4,)))], epsilon=1e-2)
@@ -425,7 +480,7 @@ if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.iterdir():
         old.unlink()
-    for family in (elementwise, activations, shapes, movement, linear, spatial, norms, reductions, indexing, selection, sampling, placement, recurrent, loops,
+    for family in (elementwise, activations, shapes, movement, linear, spatial, resizes, norms, reductions, indexing, selection, sampling, placement, recurrent, loops,
                    narrow, losses, random, quantization, signals, contrib, machine_learning):
         family()
     print(len(list(FOLDER.glob("*.onnx"))), "cases")
