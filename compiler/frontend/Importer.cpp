@@ -7,6 +7,7 @@
 
 #include "compiler/frontend/ImportTypes.h"
 #include "compiler/frontend/InitializerOrigins.h"
+#include "compiler/frontend/TracedNorms.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "dialects/onnx/InitializerOrigin.h"
 #include "dialects/onnx/OnnxDialect.h"
@@ -309,6 +310,10 @@ LogicalResult Importer::importNode(const proto::NodeProto &node, Values &values,
       builder.getI64IntegerAttr(sinceVersion(node, opsets)), optionalString(node.name()), inputs, *attributes,
       names(resultNames), graphs.empty() ? ArrayAttr() : names(graphNames),
       static_cast<unsigned>(graphs.size()));
+  if (node.op_type() == "BatchNormalization")
+    if (TracedNorm said = findTracedNorm(node, model.getProto().graph()); said != TracedNorm::unknown)
+      op->setAttr(onnx::kTracedNorm,
+                  builder.getStringAttr(said == TracedNorm::batch ? onnx::kBatch : onnx::kBatchOnly));
   for (auto [region, graph] : llvm::zip(op.getGraphs(), graphs)) {
     OpBuilder::InsertionGuard guard(builder);
     builder.createBlock(&region);

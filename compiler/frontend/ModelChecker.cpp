@@ -5,6 +5,7 @@
 // Scope. Depth is bounded because protobuf limits the nesting of messages it parses to 100.
 #include "compiler/frontend/ModelChecker.h"
 
+#include "compiler/frontend/ExporterFaults.h"
 #include "compiler/frontend/NameChecker.h"
 #include "compiler/frontend/NodeOrder.h"
 #include "compiler/frontend/onnx.pb.h"
@@ -521,12 +522,16 @@ Status Checker::checkDefinition(const proto::NodeProto &node, const Context &con
   while (outputs > 0 && node.output(outputs - 1).empty())
     --outputs;
   std::string wrong = onnx::checkArity(*definition, present, static_cast<size_t>(outputs));
+  if (!wrong.empty())
+    wrong += explainArity(node);
   if (wrong.empty()) {
     std::vector<std::pair<std::string_view, char>> attributes;
     for (const proto::AttributeProto &attribute : node.attribute())
       attributes.push_back({attribute.name(), attributeKind(attribute)});
     wrong = onnx::checkAttributes(*definition, attributes);
   }
+  if (wrong.empty())
+    wrong = findExporterFault(node);
   return wrong.empty() ? Status() : at(where, wrong);
 }
 

@@ -4,6 +4,7 @@
 
 #include "compiler/frontend/FakeQuantizers.h"
 #include "compiler/frontend/GeneratedNames.h"
+#include "compiler/legalize/NormStatistics.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/onnx/InitializerOrigin.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -113,9 +114,7 @@ StringRef describeState(Value value) {
       return node && isOne(node, use.getOperandNumber());
     });
   };
-  if (areAll([](onnx::NodeOp node, unsigned operand) {
-        return node.getOpType() == "BatchNormalization" && operand >= 3;
-      }))
+  if (isOnlyStatistic(value))
     return kNormStatistic;
   if (areAll([](onnx::NodeOp node, unsigned operand) {
         return isFakeQuantize(node) && (operand == 1 || operand == 2);

@@ -10,6 +10,7 @@
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/legalize/Bindings.h"
 #include "compiler/legalize/Legalizer.h"
+#include "compiler/legalize/NormStatistics.h"
 #include "dialects/train/ElementTypes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Verifier.h"
@@ -194,8 +195,12 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
     return;
   bool isAny = false;
   std::vector<std::string> folded;
+  bool isAnyRunning = false;
   graph.walk([&](onnx::NodeOp op) {
-    isAny |= op.getOpType() == "BatchNormalization";
+    if (op.getOpType() == "BatchNormalization") {
+      isAny = true;
+      isAnyRunning |= statisticsOf(op) == NormStatistics::running;
+    }
     if (isFoldedConvolution(op))
       folded.push_back("'" + op.getInput(1).getDefiningOp<onnx::InitializerOp>().getName().str() + "'");
   });
@@ -207,6 +212,10 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
         std::string("--batch-norm train does nothing: the model has no BatchNormalization; exporters "
                     "fold it into convolutions") +
         how);
+  else if (options.batchNorm.mode != BatchNormMode::AsExported && isAny && !isAnyRunning)
+    report.warnings.push_back(
+        std::string("--batch-norm ") + (options.batchNorm.mode == BatchNormMode::Train ? "train" : "frozen") +
+        " does nothing: no BatchNormalization of the model has running statistics, so each stays as it is");
   else if (!folded.empty())
     report.notes.push_back("batch normalisation seems to be folded into " + frontend::joinSome(folded, 4) +
                            ", which are trained as they are" + how);
@@ -214,12 +223,16 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
     return;
   unsigned frozen = 0;
   for (auto op : graph.getBlock().getOps<onnx::NodeOp>())
-    frozen += op.getOpType() == "BatchNormalization" && !normalizesByBatch(op);
+    frozen += op.getOpType() == "BatchNormalization" && statisticsOf(op) == NormStatistics::running &&
+              !normalizesByBatch(op);
   if (frozen)
     report.warnings.push_back(
         std::to_string(frozen) +
-        " batch normalisations were exported for inference and keep their running statistics; "
-        "--batch-norm train trains them, --batch-norm frozen says that this is meant");
+        (frozen == 1
+             ? " batch normalisation was exported for inference and keeps its running statistics; "
+             : " batch normalisations were exported for inference and keep their running statistics; ") +
+        "--batch-norm train trains " + (frozen == 1 ? "it" : "them") +
+        ", --batch-norm frozen says that this is meant");
 }
 
 /// Exporters in evaluation mode often leave dropout out altogether: nothing is left that could be trained.

@@ -8,6 +8,7 @@
 #include "compiler/legalize/Legalizer.h"
 
 #include "compiler/evaluator/Evaluator.h"
+#include "compiler/legalize/NormStatistics.h"
 #include "compiler/legalize/OperatorList.h"
 #include "dialects/nn/PackedOps.h"
 #include "dialects/nn/ValueNames.h"
@@ -166,16 +167,8 @@ bool Legalizer::isTaken(StringRef name, bool besidesConstants) const {
 Value Legalizer::stateOf(Value onnxValue, onnx::NodeOp user) {
   if (auto found = states.find({onnxValue, user}); found != states.end())
     return arguments[found->second].value;
-  Value source = onnxValue;
   std::string name;
-  while (auto node = source.getDefiningOp<onnx::NodeOp>()) {
-    if (node.getOpType() != "Identity" || !node.getDomainName().empty())
-      return {};
-    if (name.empty())
-      name = node.getOutputName(0).str();
-    source = node.getInput(0);
-  }
-  auto initializer = source.getDefiningOp<onnx::InitializerOp>();
+  onnx::InitializerOp initializer = findStatistic(onnxValue, &name);
   ElementsAttr initial =
       initializer ? signlessAttribute(initializer.getValue(), settings.float64, initializer.getName())
                   : ElementsAttr();

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Node.h"
 
+#include "dialects/onnx/InitializerOrigin.h"
+
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/STLExtras.h"
@@ -346,6 +348,8 @@ SmallVector<int64_t> filterLast(int64_t rank) {
 }
 
 bool normalizesByBatch(onnx::NodeOp op) {
+  if (op->hasAttr(onnx::kTracedNorm))
+    return true;
   if (op.getSinceVersion() >= 14)
     return op.getInt("training_mode", 0) != 0;
   for (unsigned i = 1; i < op.getNumResults(); ++i)

@@ -12,4 +12,9 @@ inline constexpr llvm::StringLiteral kOrigin = "onnx.origin";
 /// Attribute of an initializer that was computed from parameters of the exported program: their names.
 inline constexpr llvm::StringLiteral kSources = "onnx.sources";
 
+/// Attribute of a BatchNormalization that the exported program had in training mode: kBatch, or kBatchOnly where it had
+/// no running statistics.
+inline constexpr llvm::StringLiteral kTracedNorm = "onnx.traced_norm";
+inline constexpr llvm::StringLiteral kBatch = "batch", kBatchOnly = "batch only";
+
 } // namespace ortc::onnx

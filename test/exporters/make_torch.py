@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the fixtures torch-* of shared layers and group norms: models as both exporters of PyTorch write them, by default and as
+"""Makes the fixtures torch-* of shared layers, group norms and batch norms: models as both exporters of PyTorch write them, by default and as
 docs/exporters.md recommends, with the first loss and gradients and the losses of training steps that PyTorch computes.
 
 usage: make_torch.py    writes the folders beside this file
 Needs torch, onnx, onnxscript and numpy. A folder has model.onnx, data.npz (STEPS slices along the first axis), golden.npz: `losses`,
-plain SGD with a learning rate of LR, and gradients of the first step under the names of PyTorch, in its layouts.
+plain SGD with a learning rate of LR, gradients of the first step under the names of PyTorch, in its layouts, and with running
+statistics `predictions` for the data in evaluation mode after all steps.
 """
 import contextlib
 import copy
@@ -76,12 +77,62 @@ class CopiedLayers(nn.Module):
         return self.head(x.mean(1))
 
 
+class BatchNorms(nn.Module):
+    """A batch norm beside others that have no running statistics: none at all, or made on the spot."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+        self.untracked = nn.BatchNorm2d(4, track_running_stats=False)
+        self.scale = nn.Parameter(torch.rand(4) + 0.5)
+        self.shift = nn.Parameter(torch.rand(4))
+        self.head = nn.Linear(4 * 36, 5)
+
+    def forward(self, x):
+        x = torch.tanh(self.norm(self.conv(x)))
+        x = torch.tanh(self.untracked(x) * self.scale[:, None, None])
+        x = F.batch_norm(x, torch.zeros(4, dtype=x.dtype), torch.ones(4, dtype=x.dtype), self.scale, self.shift, training=True)
+        return self.head(x.flatten(1))
+
+
+class StandardizedConv(nn.Conv2d):
+    """Weight standardisation as timm and BiT write it."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.gain = nn.Parameter(torch.rand(self.out_channels, 1, 1, 1) + 0.5)
+
+    def forward(self, x):
+        weight = self.weight.reshape(1, self.out_channels, -1)
+        weight = F.batch_norm(weight, None, None, weight=self.gain.view(-1), training=True, momentum=0.0, eps=1e-6)
+        return F.conv2d(x, weight.reshape_as(self.weight), self.bias)
+
+
+class InstanceStatistics(nn.Module):
+    """An instance norm with running statistics, which are means over the samples of a batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.norm = nn.InstanceNorm2d(4, affine=True, track_running_stats=True)
+        self.head = nn.Linear(4 * 36, 5)
+
+    def forward(self, x):
+        return self.head(torch.tanh(self.norm(self.conv(x))).flatten(1))
+
+
+def standardized():
+    return nn.Sequential(StandardizedConv(3, 4, 3), nn.BatchNorm2d(4), nn.Tanh(), nn.Flatten(), nn.Linear(4 * 36, 5))
+
+
 EXPORTS = {
     "torchscript": dict(dynamo=False),
     "torchscript-unfolded": dict(dynamo=False, do_constant_folding=False, training=torch.onnx.TrainingMode.TRAINING),
     "dynamo": dict(dynamo=True, external_data=False),
     "dynamo-unfolded": dict(dynamo=True, optimize=False, external_data=False),
     "dynamo-21": dict(dynamo=True, opset_version=21, external_data=False),
+    "torchscript-13": dict(dynamo=False, opset_version=13, do_constant_folding=False, training=torch.onnx.TrainingMode.TRAINING),
 }
 
 
@@ -104,6 +155,10 @@ def write(name, exporter, module, x, label, per_step):
     onnx.save(strip(onnx.load(path)), path)
     np.savez(folder / "data.npz", x=x.flatten(0, 1).numpy(), label=label.flatten(0, 1).numpy())
     net = copy.deepcopy(module).double()
+    written = {t.name: torch.from_numpy(onnx.numpy_helper.to_array(t).copy()) for t in onnx.load(path).graph.initializer}
+    for name, buffer in net.named_buffers():  # TorchScript's tracing has moved running statistics
+        if name in written:
+            buffer.copy_(written[name])
     optimizer = torch.optim.SGD(net.parameters(), lr=LR)
     golden, losses = {}, []
     for step in range(STEPS):
@@ -115,7 +170,42 @@ def write(name, exporter, module, x, label, per_step):
             golden = {n: p.grad.float().numpy().copy() for n, p in net.named_parameters() if p.grad is not None}
         optimizer.step()
         losses.append(float(loss.detach()))
-    np.savez(folder / "golden.npz", losses=np.array(losses, np.float32), **golden)
+    net.eval()
+    with torch.no_grad():
+        after = [net(each.double() if each.is_floating_point() else each) for each in x]
+    evaluation = {"predictions": torch.stack(after).float().numpy()} if any(k.endswith("running_var") for k in net.state_dict()) else {}
+    np.savez(folder / "golden.npz", losses=np.array(losses, np.float32), **evaluation, **golden)
+
+
+class First(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x)[0]
+
+
+def write_faults():
+    """Files that no runtime takes."""
+    folder = HERE / "torch-faults"
+    folder.mkdir(exist_ok=True)
+
+    def fault(name, module, x, exporter):
+        path = folder / f"{name}.onnx"
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            torch.onnx.export(module, (x,), path, input_names=["x"], output_names=["y"], **EXPORTS[exporter])
+        onnx.save(strip(onnx.load(path)), path)
+
+    fault("conv3d-without-bias", nn.Conv3d(2, 4, 2, bias=False), torch.randn(1, 2, 3, 3, 3), "dynamo-unfolded")
+    sequence = torch.randn(4, 2, 3)
+    fault("lstm-projection", First(nn.LSTM(3, 5, proj_size=2)), sequence, "dynamo-unfolded")
+    fault("lstm-projection-two-layers", First(nn.LSTM(3, 5, proj_size=2, num_layers=2)), sequence, "dynamo")
+    fault("instancenorm-statistics", nn.InstanceNorm2d(2, track_running_stats=True), torch.randn(1, 2, 3, 3), "torchscript-unfolded")
+    unnoted = onnx.load(folder / "lstm-projection.onnx")
+    for node in unnoted.graph.node:
+        del node.metadata_props[:]
+    onnx.save(unnoted, folder / "lstm-projection-unnoted.onnx")
 
 
 def main():
@@ -126,10 +216,19 @@ def main():
     images, classes = torch.randn(STEPS, 2, 3, 8, 8), torch.randint(0, 5, (STEPS, 2))
     rows = torch.randn(STEPS, 2, 3, 36)
     for exporter in EXPORTS:
+        if exporter == "torchscript-13":
+            continue
         if exporter != "dynamo-21":
             write("shared", exporter, shared, ids, next_ids, True)
             write("copied", exporter, copied, rows, classes, False)
         write("groupnorm", exporter, groups, images, classes, False)
+    norms, standard, instances = BatchNorms(), standardized(), InstanceStatistics()
+    images, classes = torch.randn(STEPS, 4, 3, 8, 8), torch.randint(0, 5, (STEPS, 4))
+    for exporter in ("dynamo-unfolded", "torchscript-unfolded"):
+        write("batchnorm", exporter, norms, images, classes, False)
+        write("standardized", exporter, standard, images, classes, False)
+    write("instancenorm", "torchscript-13", instances, images, classes, False)
+    write_faults()
 
 
 if __name__ == "__main__":

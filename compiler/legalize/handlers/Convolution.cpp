@@ -25,9 +25,18 @@ static LogicalResult checkOperands(Node &n, Ints x, Ints w, Value bias, int64_t 
                     Twine(groups) + " groups do not fit");
   if (elementCount(w) == 0 || elementCount(x.drop_front(1)) == 0)
     return n.refuse("an input of " + shapeText(x) + " or a filter of " + shapeText(w) + " without elements");
-  if (bias && TensorBuilder::shapeOf(bias) != Ints({outputs}))
-    return n.refuse("a bias of shape " + shapeText(TensorBuilder::shapeOf(bias)) + " for " + Twine(outputs) +
-                    " features");
+  if (bias && TensorBuilder::shapeOf(bias) != Ints({outputs})) {
+    const HostTensor *known = n.walk.constantValue(bias);
+    bool isTorch = known && TensorBuilder::shapeOf(bias) == w.take_front(2) &&
+                   llvm::all_of(llvm::seq<int64_t>(0, known->size()),
+                                [&](int64_t i) { return known->getFloat(i) == 0; });
+    return n.refuse(
+        "a bias of shape " + shapeText(TensorBuilder::shapeOf(bias)) + " for " + Twine(outputs) +
+        " features" +
+        (isTorch ? "; PyTorch's exporter writes that for conv3d without a bias: export with optimize=True, "
+                   "with dynamo=False, or give the layer a bias"
+                 : ""));
+  }
   return success();
 }
 

@@ -1,6 +1,7 @@
 // Batch, layer, group, instance norms and kin.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
+#include "compiler/legalize/NormStatistics.h"
 #include "compiler/legalize/handlers/Window.h"
 
 using namespace mlir;
@@ -42,6 +43,22 @@ static LogicalResult checkVectors(Node &n, unsigned first, unsigned last, int64_
   return success();
 }
 
+/// A statistic for each of `channels`, of which there are several of every element.
+static Value repeatTo(TensorBuilder &b, Value statistic, int64_t channels) {
+  int64_t count = TensorBuilder::shapeOf(statistic)[0];
+  if (count == channels)
+    return statistic;
+  return b.reshape(b.broadcast(statistic, {channels / count, count}, {1}), {channels});
+}
+
+/// The mean over the repetitions of a statistic of `count` elements.
+static Value meanOfRepeats(TensorBuilder &b, Value repeated, int64_t count) {
+  int64_t times = TensorBuilder::shapeOf(repeated)[0] / count;
+  if (times == 1)
+    return repeated;
+  return b.mulScalar(b.sum(b.reshape(repeated, {times, count}), {0}), 1.0 / static_cast<double>(times));
+}
+
 LogicalResult batchNormalization(Node &n) {
   TensorBuilder &b = n.b;
   int64_t rank = n.rank(0);
@@ -52,23 +69,34 @@ LogicalResult batchNormalization(Node &n) {
   if (failed(checkVectors(n, 1, 4, n.shape(0)[1])))
     return failure();
   BatchNormMode mode = n.options().batchNorm.mode;
-  bool isTrained = n.options().trains && (mode == BatchNormMode::Train ||
-                                          (mode == BatchNormMode::AsExported && normalizesByBatch(n.op)));
+  bool byBatch =
+           mode == BatchNormMode::Train || (mode == BatchNormMode::AsExported && normalizesByBatch(n.op)),
+       trains = n.options().trains;
   double epsilon = n.getFloat("epsilon", 1e-5f), momentum = n.getFloat("momentum", 0.9f);
-  // Statistics are state also where no step updates them: checkpoints hold them, as PyTorch's do.
-  Value mean, variance;
-  if (n.options().trains) {
-    mean = n.walk.stateOf(n.op.getInput(3), n.op);
-    variance = n.walk.stateOf(n.op.getInput(4), n.op);
+  Value mean = n[3], variance = n[4], meanState, varianceState;
+  switch (statisticsOf(n.op)) {
+  case NormStatistics::batch:
+    byBatch = true;
+    break;
+  case NormStatistics::given:
+    if (byBatch && trains && normalizesByBatch(n.op))
+      return n.refuse("its running statistics are computed by the graph, so they cannot be updated");
+    byBatch = false;
+    break;
+  case NormStatistics::running:
+    byBatch &= trains && n.options().mode == Mode::train;
+    if (!trains)
+      break;
+    // They are state also where no step updates them: checkpoints hold them, as PyTorch's do.
+    meanState = n.walk.stateOf(n.op.getInput(3), n.op);
+    varianceState = n.walk.stateOf(n.op.getInput(4), n.op);
+    mean = repeatTo(b, meanState, n.shape(0)[1]);
+    variance = repeatTo(b, varianceState, n.shape(0)[1]);
   }
-  if (isTrained && (!mean || !variance))
-    return n.refuse("its running statistics are computed by the graph, so they cannot be updated");
-  mean = mean ? mean : n[3];
-  variance = variance ? variance : n[4];
   Value x = n[0], centred, inverse, newMean, newVariance;
   newMean = mean;
   newVariance = variance;
-  if (isTrained && n.options().mode == Mode::train) {
+  if (byBatch) {
     SmallVector<int64_t> axes = {0};
     for (int64_t i = 2; i < rank; ++i)
       axes.push_back(i);
@@ -78,13 +106,17 @@ LogicalResult batchNormalization(Node &n) {
     };
     newMean = blend(mean, batchMean);
     double count = double(TensorBuilder::typeOf(x).getNumElements()) / n.shape(0)[1];
-    bool isUnbiased = n.options().batchNorm.isUnbiased;
+    bool isUnbiased = n.options().batchNorm.isUnbiased && meanState;
     if (isUnbiased && count <= 1)
       return n.refuse("one value a channel has no variance (--batch-norm with unbiased=1)");
     newVariance =
         blend(variance, isUnbiased ? b.mulScalar(batchVariance, count / (count - 1)) : batchVariance);
-    n.walk.updateState(n.op.getInput(3), n.op, newMean);
-    n.walk.updateState(n.op.getInput(4), n.op, newVariance);
+    auto update = [&](unsigned i, Value state, Value value) {
+      if (state)
+        n.walk.updateState(n.op.getInput(i), n.op, meanOfRepeats(b, value, TensorBuilder::shapeOf(state)[0]));
+    };
+    update(3, meanState, newMean);
+    update(4, varianceState, newVariance);
     mean = batchMean;
     variance = batchVariance;
   }

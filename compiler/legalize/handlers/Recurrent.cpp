@@ -130,7 +130,11 @@ LogicalResult Layer::readShapes() {
   auto wrong = [&](unsigned i, StringRef what, Shape wanted) {
     bool isWrong = n.has(i) && n.shape(i) != Ints(wanted);
     if (isWrong)
-      (void)n.refuse(what + " has shape " + shapeText(n.shape(i)) + ", not " + shapeText(wanted));
+      (void)n.refuse(what + " has shape " + shapeText(n.shape(i)) + ", not " + shapeText(wanted) +
+                     (i == 6 && n.rank(i) == 3 && n.shape(i).back() != wanted.back()
+                          ? ", as that of an LSTM with projections (PyTorch's proj_size), which "
+                            "ONNX does not have; use the layer without"
+                          : ""));
     return isWrong;
   };
   Shape state = batchFirst ? Shape{batch, directions, hiddenSize} : Shape{directions, batch, hiddenSize};
