@@ -113,9 +113,9 @@ def _read(folder: Path, digest: str) -> Meta:
     return meta
 
 
-def find(digest: str) -> Path | None:
-    """The folder of an entry that can be opened, if there is one."""
-    return open_entry(digest, lambda folder, _: folder)
+def find(digest: str) -> tuple[Path, Meta] | None:
+    """The folder of an entry, if there is one, and what is known of it."""
+    return open_entry(digest, lambda folder, meta: (folder, meta))
 
 
 def begin(digest: str) -> Path:

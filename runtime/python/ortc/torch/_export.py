@@ -12,7 +12,6 @@ import os
 import shutil
 import signal
 import sys
-import time
 import traceback
 import warnings
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from ortc._compile import run_compiler
 from ortc._errors import CompileError
 from ortc.torch import _cache, _key, _symbolics
 from ortc.torch._checks import check_graph, one_forward
+from ortc.torch._fork import Forked
 from ortc.torch._layout import Layout
 from ortc.torch._step import autocast_dtype
 from ortc.torch._tracing import Tracing
@@ -35,9 +35,6 @@ from ortc.torch._tracing import Tracing
 # forked children, in which modules are exported.
 # Fake tensors make a device of CUDA up: this gradient comes before them.
 torch.zeros((), requires_grad=True).backward()
-
-_LIMIT_S = 3600
-"""A child that has not compiled by then hangs."""
 
 
 @dataclass
@@ -266,11 +263,15 @@ def _compile(request: Request, folder: Path) -> dict[str, Any]:
     meta["cotangents"] = sources
     for name in ("model.onnx", "trained.txt"):
         (folder / name).unlink()
-    if not request.fused:
+    _verify(request, folder, meta)
+    return meta
+
+
+def _verify(request: Request, folder: Path, meta: dict[str, Any]) -> None:
+    if not request.fused:  # whose trainer compares it
         from ortc.torch._verify import verify
 
         verify(request, folder, meta)
-    return meta
 
 
 def _work(request: Request, folder: Path) -> None:
@@ -288,12 +289,14 @@ def _work(request: Request, folder: Path) -> None:
         for parameter in request.module.parameters():  # of the gradients that PyTorch makes, not of those it hands on
             parameter._backward_hooks = None
         with _cache.lock(request.digest):  # of several processes one compiles
-            if _cache.find(request.digest) is None:
+            found = _cache.find(request.digest)
+            if found is None:
                 with torch.random.fork_rng():
                     meta = _compile(request, folder)
                 (folder / "log.txt").unlink()
                 _cache.commit(folder, request.digest, meta)
             else:
+                _verify(request, *found)
                 shutil.rmtree(folder, ignore_errors=True)
         if request.cotangents is not None:
             _cache.write_used(request.base, request.cotangents)
@@ -309,73 +312,40 @@ def _work(request: Request, folder: Path) -> None:
     os._exit(status)
 
 
-class Job:
+class Job(Forked):
     """A compilation that runs in a child."""
 
     def __init__(self, request: Request) -> None:
         """Raises OSError where there is no place, or no process, for it."""
-        self.running = False
         self.digest = request.digest
         self.folder = _cache.begin(request.digest)
         self.error = ""
         try:
-            self.child = os.fork()
+            self.start(lambda: _work(request, self.folder))
         except OSError:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
-        if self.child == 0:
-            _work(request, self.folder)
-        self.owner = os.getpid()
-        self.begun = time.monotonic()
-        self.running = True
-
-    def _kill(self) -> None:
-        """The child, and the compiler that it has started."""
-        try:
-            os.killpg(self.child, signal.SIGKILL)
-        except ProcessLookupError:  # it has no group yet
-            os.kill(self.child, signal.SIGKILL)
-
-    def _poll(self, wait: bool) -> tuple[int, int]:
-        """As os.waitpid. A child that takes too long is ended."""
-        while True:
-            child, status = os.waitpid(self.child, os.WNOHANG)
-            if child == 0 and time.monotonic() - self.begun > _LIMIT_S:
-                self._kill()
-                return os.waitpid(self.child, 0)
-            if child or not wait:
-                return child, status
-            time.sleep(0.005)
 
     def cancel(self) -> None:
         """Ends it."""
-        if self.running and self.owner == os.getpid():
-            self.running = False
-            try:
-                self._kill()
-                os.waitpid(self.child, 0)
-            except (ProcessLookupError, ChildProcessError):
-                pass
+        if self.is_running and self.owner == os.getpid():
+            super().cancel()
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def __del__(self) -> None:
-        self.cancel()
-
-    def is_done(self, wait: bool = False) -> bool:
-        if not self.running:
-            return True
-        if self.owner != os.getpid():  # of a parent, which a fork has left behind
-            self.running, self.error = False, "another process compiles"
+    def is_done(self, limit_s: float = 0.0) -> bool:
+        """Waits so many seconds at most."""
+        if not self.is_running:
             return True
         try:
-            child, status = self._poll(wait)
-        except ChildProcessError:  # somebody else has waited for all children
-            child, status = self.child, 0 if _cache.find(self.digest) else 1
-        if child == 0:
+            code = self.poll(limit_s)
+        except ChildProcessError:
+            if self.owner != os.getpid():  # of a parent, which a fork has left behind
+                self.error = "another process compiles"
+                return True
+            code = 0 if _cache.find(self.digest) else 1  # somebody else has waited for all children
+        if code is None:
             return False
-        self.running = False
-        if status != 0:
-            code = os.waitstatus_to_exitcode(status)
+        if code != 0:
             try:
                 self.error = (self.folder / "error.txt").read_text()
             except OSError:

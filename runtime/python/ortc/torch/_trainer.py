@@ -5,6 +5,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,13 @@ from ortc._flags import format_flags
 from ortc._errors import CompileError, ShapeError
 from ortc._session import Session
 from ortc.torch import _cache
+from ortc.torch._compare import Comparison
 from ortc.torch._describe import Described
-from ortc.torch._export import Job, make_request
+from ortc.torch._export import Job, Request, make_request
 from ortc.torch._layout import Layout, keep, place_of
 from ortc.torch._step import autocast_dtype
 from ortc.torch._threads import default_threads
+from ortc.torch._verify_fused import verify_fused
 
 
 class _WithLoss(torch.nn.Module):
@@ -75,6 +79,12 @@ class Trainer:
         self.optimizer = optimizer
         self.threads = threads or default_threads()
         self._described: Described | None = None
+        self._has_flags = bool(flags)
+        self.failures: list[str] = []
+        """Artifacts of the cache that were made of something else, and what differs."""
+        self._compared: set[str] = set()
+        self._own: dict[str, str] = {}
+        """By digests of such artifacts: those of this process alone."""
         if isinstance(optimizer, str):
             self.flags = ["--optimizer", optimizer, *format_flags(flags)]
         else:
@@ -151,19 +161,54 @@ class Trainer:
             raise CompileError(refusal)
         request = make_request(self._whole, self._whole.forward, layout, leaves, spec, None, self.threads, self.flags, fused=True)
         failures: list[str] = []
+        request.digest = self._own.get(request.digest, request.digest)
         found = _cache.open_entry(request.digest, self._open, failures)
+        if found is not None and (difference := self._compare(request)):
+            self.failures.append(difference)
+            request.digest = self._own[request.digest] = os.urandom(32).hex()
+            found = _cache.open_entry(request.digest, self._open, failures)
         if found is None:
             try:
                 job = Job(request)
             except OSError as error:
                 raise CompileError(f"there is no place to compile: {error}") from error
-            job.is_done(wait=True)
+            job.is_done(math.inf)
             if job.error:
                 raise CompileError(job.error)
             found = _cache.open_entry(request.digest, self._open, failures)
+            if found is not None and (difference := self._compare(request, is_new=True)):
+                raise CompileError(difference)
         if found is None:
             raise CompileError("; ".join(["the artifact cannot be opened", *failures[-1:]]))
         return found
+
+    def _compare(self, request: Request, is_new: bool = False) -> str:
+        """What differs from the module, in a child, which has no threads of a session. What is new may have no comparison."""
+        if request.digest in self._compared:
+            return ""
+        described, optimizers = self._described, ()
+        if described is not None and not self._has_flags and all(type(each).__module__.startswith("torch.optim") for each in described.optimizers):
+            optimizers = tuple(described.optimizers)
+
+        def follow(session: Session) -> None:
+            if described is not None:
+                described.follow(session, True)
+
+        def compare() -> None:
+            found = _cache.open_entry(request.digest, self._open)
+            if found is None:
+                raise CompileError("there is no entry any more")
+            verify_fused(request, *found, follow, optimizers)
+
+        try:
+            comparison = Comparison(request.digest, compare)
+        except OSError as error:
+            raise CompileError(f"there is no process to compare the step with the module: {error}") from error
+        comparison.is_done(math.inf)
+        if comparison.difference and (comparison.is_known or not is_new):
+            return comparison.difference
+        self._compared.add(request.digest)
+        return ""
 
     def _open(self, folder: Path, _: dict[str, Any]) -> tuple[Session, list[tuple[str, int]]]:
         session = Session(Artifact(folder / "artifact"), threads=self.threads)

@@ -18,14 +18,14 @@ from ortc.torch._export import Replaced, Request
 from ortc.torch._layout import Layout
 from ortc.torch._step import Step
 
-_FAR, _FAR_NARROW = 1e-2, 1e-1
+FAR, FAR_NARROW = 1e-2, 1e-1
 """Of the size of a tensor: what sums of another order, and what bfloat16's 8 bits in each operator, are far from reaching."""
 _SMALL, _SMALL_NARROW = 1e-3, 1e-1
 """Gradients that are so much smaller than others may be rounding alone: those of biases before a batch normalisation, and
 of attention's keys, are zero but for that."""
 _CHANGE = 0.05
 """Steps are compared with numbers that are so much others than those that they were traced with."""
-_TIMES = 8
+TIMES = 8
 """Where PyTorch's own float32 is far from float64, a step may be so many times as far."""
 
 
@@ -40,16 +40,16 @@ def verify(request: Request, folder: Path, meta: dict[str, Any]) -> None:
             raise CompileError(f"the export gives output {i} as {got[0]}{list(got[1])}, PyTorch as {dtype}{list(shape)}")
     if step.is_random:
         return
-    leaves = [_changed(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in request.plain]
+    leaves = [changed(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in request.plain]
     lifted = [leaf if isinstance(leaf, torch.Tensor) else own for leaf, own in zip(leaves, request.leaves, strict=True)]
     layout = Layout(request.module)
-    trained = [_changed(layout.get(name)) for name in step.trained]
+    trained = [changed(layout.get(name)) for name in step.trained]
     torch.manual_seed(0)
     cotangents = [torch.randn(shape, dtype=dtype) if i in step.cotangents else None for i, (shape, dtype) in enumerate(step.results)]
     mine = _compiled(request, step, layout, lifted, trained, cotangents)
     wanted = _eager(request, step, leaves, trained, cotangents)
     is_narrow = request.autocast is not None
-    far = _FAR_NARROW if is_narrow else _FAR
+    far = FAR_NARROW if is_narrow else FAR
     sizes = [float(each.abs().mean()) for name, each in wanted.items() if "gradient" in name and each is not None and each.numel()]
     least = max(1e-6, max(sizes, default=0.0) * (_SMALL_NARROW if is_narrow else _SMALL))
     doubtful = []
@@ -63,11 +63,11 @@ def verify(request: Request, folder: Path, meta: dict[str, Any]) -> None:
     if not is_narrow:
         try:
             request.module.double()
-            exact = _eager(request, step, _doubled(leaves), _doubled(trained), _doubled(cotangents))
+            exact = _eager(request, step, doubled(leaves), doubled(trained), doubled(cotangents))
         except Exception:  # it makes float32 by itself
             exact = {}
     for name in doubtful:
-        if name not in exact or not _measure(exact[name], mine[name])[1] <= _TIMES * _measure(exact[name], wanted[name])[1]:
+        if name not in exact or not _measure(exact[name], mine[name])[1] <= TIMES * _measure(exact[name], wanted[name])[1]:
             raise CompileError(f"the compiled step gives other numbers than the module: {name}")
 
 
@@ -122,7 +122,7 @@ def _name_gradients(step: Step) -> list[str]:
     return [*(f"the gradient of {name}" for name in step.trained), *(f"the gradient of input {i}" for i in _differentiable(step))]
 
 
-def _changed(tensor: torch.Tensor) -> torch.Tensor:
+def changed(tensor: torch.Tensor) -> torch.Tensor:
     """Another tensor with numbers that are somewhat others."""
     other = tensor.detach().clone()
     if other.is_floating_point():
@@ -130,7 +130,7 @@ def _changed(tensor: torch.Tensor) -> torch.Tensor:
     return other.requires_grad_(tensor.requires_grad)
 
 
-def _doubled(values: Sequence[Any]) -> list[Any]:
+def doubled(values: Sequence[Any]) -> list[Any]:
     return [
         each.detach().double().requires_grad_(each.requires_grad) if isinstance(each, torch.Tensor) and each.is_floating_point() else each
         for each in values

@@ -9,6 +9,8 @@ import copy
 import functools
 import inspect
 import itertools
+import math
+import os
 import types
 import warnings
 from collections import OrderedDict
@@ -22,6 +24,7 @@ from torch import is_grad_enabled
 
 from ortc._errors import CompileError
 from ortc.torch import _cache, _key
+from ortc.torch._compare import PATIENCE_S, Comparison, compare
 from ortc.torch._export import Job, Request, make_request
 from ortc.torch._layout import Layout, keep
 from ortc.torch._report import Report
@@ -56,6 +59,9 @@ class _Entry:
     def __init__(self, reason: str) -> None:
         self.step: Step | None = None
         self.job: Job | None = None
+        self.found: Step | None = None
+        """What the cache has, until it is compared."""
+        self.comparison: Comparison | None = None
         self.reason = reason
         """Why there will be no step."""
         self.waiting = ""
@@ -70,9 +76,10 @@ class _Entry:
         self.used.update(used)
 
     def drop(self) -> None:
-        if self.job is not None:
-            self.job.cancel()
-            self.job = None
+        for child in (self.job, self.comparison):
+            if child is not None:
+                child.cancel()
+        self.job = self.comparison = None
 
 
 class Compiled:
@@ -100,6 +107,10 @@ class Compiled:
         self.is_called_without = False
         """Gradients, in training mode: by checkpointing, which computes again then, and must draw the same numbers."""
         self.noted: set[str] = set()
+        self.compared: set[str] = set()
+        """Digests of artifacts that have the numbers of the module."""
+        self.own: dict[str, str] = {}
+        """By the digests of others: those of artifacts for this process alone."""
         self.used: dict[Any, set[int]] = {}
         self.numbers: dict[Any, tuple[list[Any], set[int]]] = {}
         """Of calls of one kind: the arguments of the first, and which of them have changed since."""
@@ -265,10 +276,14 @@ class Compiled:
     def _advance(self, entry: _Entry, layout: Layout, leaves: Sequence[Any], spec: Any, used: set[int] | None, wait: bool) -> None:
         """Looks for the artifact, starts what makes it, or takes it. Where there is one already, for other gradients, that
         goes on until then."""
+        if entry.comparison is not None and self._is_taken(entry, math.inf if wait else 0.0) is not False:
+            return
         if entry.job is None:
             request = self._request(layout, leaves, spec, sorted(used) if used else None)
-            if self._open(entry, request.digest):
+            request.digest = self.own.get(request.digest, request.digest)
+            if self._look_up(entry, request, wait) is not False:
                 return
+            request.digest = self.own.get(request.digest, request.digest)
             if entry.calls == 0 and not wait:  # the first call is not slowed: the next one starts the compiler
                 entry.waiting = "compiling begins with the second call"
                 return
@@ -282,15 +297,46 @@ class Compiled:
                 self._fail(entry, f"there is no place to compile: {error}")
                 return
         entry.waiting = "compiling"
-        if not entry.job.is_done(wait):
+        if not entry.job.is_done(math.inf if wait else 0.0):
             return
         job, entry.job = entry.job, None
         if not job.error and used and entry.requested and not used <= entry.requested:
             return self._advance(entry, layout, leaves, spec, used, wait)  # other outputs have had gradients meanwhile
         if job.error:
             self._fail(entry, job.error)
-        elif not self._open(entry, job.digest):
+            return
+        self.compared.add(job.digest)
+        if not self._use(entry, self._load(job.digest)):
             self._fail(entry, "its artifact cannot be opened")
+
+    def _look_up(self, entry: _Entry, request: Request, wait: bool) -> bool | None:
+        """As _is_taken, of what the cache has."""
+        entry.found = self._load(request.digest)
+        if request.digest in self.compared or entry.found is None:
+            return self._use(entry, entry.found)
+        entry.requested = None if request.cotangents is None else set(request.cotangents)
+        try:
+            entry.comparison = compare(request)
+        except OSError:  # no more is there for a child that compiles, which is told
+            return False
+        return self._is_taken(entry, math.inf if wait else PATIENCE_S)
+
+    def _is_taken(self, entry: _Entry, limit_s: float) -> bool | None:
+        """Whether what is compared with the module has its numbers, and is used from now on. None: that is not known yet."""
+        comparison = entry.comparison
+        if comparison is None or not comparison.is_done(limit_s):
+            entry.waiting = "comparing what the cache has"
+            return None
+        entry.comparison = None
+        if comparison.difference:
+            self.own[comparison.digest] = os.urandom(32).hex()
+            self.report.failures.append(
+                "what the cache has was made of something else, which its key does not say, and this module is compiled for this process "
+                f"alone: {comparison.difference}"
+            )
+            return False
+        self.compared.add(comparison.digest)
+        return self._use(entry, entry.found)
 
     def _fail(self, entry: _Entry, text: str) -> None:
         entry.reason = text.splitlines()[0] if text else "unknown"
@@ -299,11 +345,13 @@ class Compiled:
             self.noted.add(entry.reason)
             warnings.warn(f"ortc.torch: {type(self.module).__name__} goes on without compiling: {text}", stacklevel=6)
 
-    def _open(self, entry: _Entry, digest: str) -> bool:
+    def _load(self, digest: str) -> Step | None:
         def make(folder: Path, meta: dict[str, Any]) -> Step:
             return Step(folder, meta, self.module, self.options["threads"])
 
-        step = _cache.open_entry(digest, make, self.report.failures)
+        return _cache.open_entry(digest, make, self.report.failures)
+
+    def _use(self, entry: _Entry, step: Step | None) -> bool:
         entry.step = step or entry.step
         self.report.artifacts = sum(each.step is not None for each in self.entries.values())
         return step is not None
