@@ -10,6 +10,7 @@
 #include <set>
 
 #include "compiler/artifact/ExportAdapters.h"
+#include "compiler/artifact/ExportGradients.h"
 #include "compiler/artifact/ExportQuantized.h"
 #include "compiler/artifact/ExportedData.h"
 #include "compiler/frontend/onnx.pb.h"
@@ -108,6 +109,7 @@ static Status writeModel(const ExportOptions &options, const host::Artifact &art
   int64_t filled = 0;
   ORTC_TRY(fillInitializers(artifact, session, *model.mutable_graph(), filled));
   ORTC_TRY(mergeAdapters(artifact, session, *model.mutable_graph()));
+  writeChosenGradients(model);
   int64_t quantized = 0;
   ORTC_TRY(writeQuantized(artifact.getPath(), model, quantized));
   if (model.ByteSizeLong() > size_t(INT32_MAX))

@@ -72,7 +72,7 @@ private:
 } // namespace
 
 static bool isQuantizer(const proto::NodeProto &node) {
-  return node.domain() == frontend::kOwnDomain && node.op_type() == frontend::kFakeQuantize;
+  return frontend::isOwn(node, frontend::kFakeQuantize);
 }
 
 /// As bytes of a tensor.
@@ -272,8 +272,7 @@ void QuantizedWriter::finish() {
   frontend::removeIf(*graph.mutable_value_info(), isGone);
   for (proto::TensorProto &tensor : tensors)
     *graph.add_initializer() = std::move(tensor);
-  frontend::removeIf(*model.mutable_opset_import(),
-                     [](const auto &import, int) { return import.domain() == frontend::kOwnDomain; });
+  frontend::dropOwnDomain(model);
   // From IR version 4 on, initializers need not be inputs, too.
   model.set_ir_version(std::max<int64_t>(model.ir_version(), 4));
 }

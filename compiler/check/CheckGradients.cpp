@@ -415,6 +415,7 @@ Status checkGradients(const CheckOptions &check, CheckResult &result) {
     return Status::failure("no temporary folder can be made");
   CompileOptions options = check.compile;
   options.randomLora = true;
+  options.marksGradients = check.against != CheckAgainst::Differences;
   options.channels.clear(); // whole gradients are checked
   std::string file;
   bool isArtifact = std::filesystem::path(options.model).extension() != ".onnx" &&

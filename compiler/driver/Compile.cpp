@@ -190,7 +190,9 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
     legal.trainable = model.adapters;
   else if (model.adapters)
     legal.train.push_back(*model.adapters);
-  legal.frozen = model.frozen;
+  legal.frozen = model.detached;
+  if (model.frozen)
+    legal.frozen.insert(legal.frozen.begin(), *model.frozen);
   legal.packed = model.packed;
   legal.scales = model.scales;
   legal.batchNorm = options.batchNorm;

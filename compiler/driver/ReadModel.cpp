@@ -4,11 +4,13 @@
 
 #include "compiler/driver/SourceModel.h"
 #include "compiler/frontend/FakeQuantizers.h"
+#include "compiler/frontend/GradientMarks.h"
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/Importer.h"
 #include "compiler/frontend/LoraAdapters.h"
 #include "compiler/frontend/SharedInitializers.h"
 #include "compiler/frontend/TeacherModel.h"
+#include "compiler/frontend/TracedMarks.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/pipeline/Pipelines.h"
 #include "passes/train/Teacher.h"
@@ -42,6 +44,34 @@ static void findNameLists(const CompileOptions &options, Compiled &compiled, Mod
       compiled.notes.push_back((*list)->getText() + " names " + std::to_string((*list)->getNames()->size()) +
                                " tensors " + effect +
                                (options.train.empty() ? "" : "; --train decides instead"));
+}
+
+/// Where the model's metadata, and the exporter's notes, say that gradients go otherwise than operators say.
+static Status findMarks(const frontend::Model &model, bool marksGradients, Compiled &compiled,
+                        ModelFacts &facts, frontend::GradientMarks &marks) {
+  frontend::MarkReport report;
+  std::vector<std::string> named, traced;
+  ORTC_TRY(frontend::readGradientMarks(model, marks, named, report));
+  frontend::readTracedMarks(model, marks, traced, report);
+  if (!marksGradients) {
+    if (!marks.isEmpty() || !named.empty() || !traced.empty())
+      compiled.notes.push_back(
+          "detached values, padding rows and straight-through gradients of the model are left "
+          "out: differences of losses do not show them");
+    marks = {};
+    return Status();
+  }
+  if (!named.empty())
+    facts.detached.push_back(NamePattern::list(std::move(named), "ortc.detached of the model"));
+  if (!traced.empty())
+    facts.detached.push_back(NamePattern::list(std::move(traced), "detach() in the exported program"));
+  compiled.facts.detached = std::move(report.detached);
+  compiled.facts.paddingRows = marks.padding;
+  compiled.facts.straightThrough = marks.straightThrough;
+  compiled.notes.insert(compiled.notes.end(), report.notes.begin(), report.notes.end());
+  auto &warnings = compiled.facts.warnings;
+  warnings.insert(warnings.end(), report.warnings.begin(), report.warnings.end());
+  return Status();
 }
 
 /// A value of the graph that is no output becomes one where a loss takes it. What is exported stays as it was.
@@ -230,15 +260,18 @@ Status readModel(CompileOptions &options, const Diagnostics &diagnostics,
   for (const TieSpec &tie : options.ties)
     sharing.ties.push_back({tie.copy, tie.original});
   frontend::SharingReport shared;
+  frontend::GradientMarks marks;
   ORTC_TRY(diagnostics.check(frontend::resolveSharedInitializers(compiled.model, sharing, shared)));
   if (trains(options)) {
     compiled.facts.warnings = shared.warnings;
     compiled.notes = shared.notes;
     findNameLists(options, compiled, facts);
+    ORTC_TRY(diagnostics.check(findMarks(*compiled.model, options.marksGradients, compiled, facts, marks)));
   }
   std::shared_ptr<const frontend::Model> plain = compiled.model;
   ORTC_TRY(diagnostics.check(addQuantizers(options, compiled, facts)));
   facts.written = compiled.model;
+  ORTC_TRY(diagnostics.check(frontend::applyGradientMarks(compiled.model, marks)));
   if (trains(options))
     ORTC_TRY(diagnostics.check(addAdapters(options, compiled, facts)));
   ORTC_TRY(diagnostics.check(quantizeBase(options, compiled, facts)));

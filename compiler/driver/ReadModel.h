@@ -16,6 +16,7 @@ namespace ortc::driver {
 struct ModelFacts {
   std::shared_ptr<const frontend::Model> written; ///< what `ortc export` gives
   std::optional<NamePattern> trainable, frozen;   ///< of the model's metadata
+  std::vector<NamePattern> detached;              ///< initializers that no gradient goes to
   std::optional<NamePattern> adapters;            ///< the factors of --lora
   frontend::PackedWeights packed;                 ///< what --base quantises
   std::optional<NamePattern> scales;              ///< those that --qat learns

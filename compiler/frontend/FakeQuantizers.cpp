@@ -313,9 +313,7 @@ Status addFakeQuantizers(std::shared_ptr<const Model> &model, const std::vector<
   ORTC_TRY(model->edit(
       [&](proto::ModelProto &proto) {
         writeAll(*proto.mutable_graph(), chosen, settings, report.quantizers);
-        auto *own = proto.add_opset_import();
-        own->set_domain(kOwnDomain);
-        own->set_version(1);
+        importOwnDomain(proto);
       },
       edited));
   model = std::move(edited);

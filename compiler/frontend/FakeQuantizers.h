@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference", 2018,
-// with the ranges of torch.ao.quantization. A quantiser is a node of an operator that only this compiler knows,
-// `FakeQuantize` of the domain `ai.ortc`:
+// with the ranges of torch.ao.quantization. A quantiser is a node `FakeQuantize` of the domain `ai.ortc`:
 //
 //   inputs      x; minimum and maximum, the range that was seen: scalars, or vectors over the channels. Where the scale
 //               is learned, also what has been added to the scale of that range.
@@ -13,12 +12,11 @@
 #pragma once
 
 #include "compiler/frontend/Model.h"
+#include "compiler/frontend/OwnOperators.h"
 
 #include <functional>
 
 namespace ortc::frontend {
-
-inline constexpr char kOwnDomain[] = "ai.ortc", kFakeQuantize[] = "FakeQuantize";
 
 struct QuantizerSettings {
   int64_t bits = 8;

@@ -10,6 +10,8 @@
 
 namespace ortc::frontend {
 
+constexpr char kSignatureKey[] = "pkg.torch.export.ExportedProgram.graph_signature";
+
 static Origin originOf(std::string_view kind) {
   return kind == "PARAMETER"         ? Origin::parameter
          : kind == "BUFFER"          ? Origin::buffer
@@ -51,7 +53,7 @@ struct Target {
 /// Lines such as "p_fc_weight: PARAMETER target='fc.weight'" of the signature of the exported program.
 static std::vector<Target> findTargets(const proto::GraphProto &graph) {
   std::vector<Target> targets;
-  std::string_view text = findMetadata(graph, "pkg.torch.export.ExportedProgram.graph_signature");
+  std::string_view text = findMetadata(graph, kSignatureKey);
   while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
@@ -80,26 +82,68 @@ std::vector<std::string> findLostParameters(const proto::GraphProto &graph, bool
   return lost;
 }
 
+/// The names behind the percent signs of a text: "mul", "p_fc_weight".
+static std::vector<std::string> findReferences(std::string_view text) {
+  std::vector<std::string> names;
+  for (size_t at = text.find('%'); at != text.npos; at = text.find('%', at + 1)) {
+    size_t end = at + 1;
+    while (end < text.size() && (isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
+      ++end;
+    names.emplace_back(text.substr(at + 1, end - at - 1));
+  }
+  return names;
+}
+
+/// "%add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%mul, %x), kwargs = {})".
+TracedOperation findOperation(const proto::NodeProto &node) {
+  constexpr std::string_view kTarget = "[target=", kArguments = "](args = ";
+  std::string_view text = findMetadata(node, "pkg.torch.onnx.fx_node");
+  TracedOperation operation;
+  operation.text = text;
+  if (std::vector<std::string> names = findReferences(text.substr(0, text.find(" : "))); !names.empty())
+    operation.result = names.front();
+  size_t target = text.find(kTarget), arguments = text.find(kArguments);
+  if (target != text.npos && arguments != text.npos && target < arguments) {
+    target += kTarget.size();
+    operation.target = text.substr(target, arguments - target);
+    text.remove_prefix(arguments);
+  }
+  operation.arguments = findReferences(text);
+  return operation;
+}
+
 std::vector<TracedOperation> findOperations(const proto::GraphProto &graph) {
   std::map<std::string, std::string> names; // by argument
   for (Target &target : findTargets(graph))
     names[target.argument] = target.name;
   std::vector<TracedOperation> operations;
   for (const auto &node : graph.node()) {
-    std::string_view text = findMetadata(node, "pkg.torch.onnx.fx_node");
-    TracedOperation &operation = operations.emplace_back();
-    operation.text = text;
+    TracedOperation &operation = operations.emplace_back(findOperation(node));
     std::set<std::string> seen;
-    for (size_t at = text.find('%'); at != text.npos; at = text.find('%', at + 1)) {
-      size_t end = at + 1;
-      while (end < text.size() && (isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
-        ++end;
-      auto found = names.find(std::string(text.substr(at + 1, end - at - 1)));
-      if (found != names.end() && seen.insert(found->second).second)
+    for (const std::string &argument : operation.arguments)
+      if (auto found = names.find(argument); found != names.end() && seen.insert(found->second).second)
         operation.parameters.push_back(found->second);
-    }
   }
   return operations;
+}
+
+TracedSignature findSignature(const proto::GraphProto &graph) {
+  TracedSignature signature;
+  for (Target &target : findTargets(graph))
+    signature.parameters[target.argument] = target.name;
+  std::string_view text = findMetadata(graph, kSignatureKey);
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    size_t colon = line.find(": ");
+    if (colon == line.npos)
+      continue;
+    if (std::string_view kind = line.substr(colon + 2); kind == "USER_INPUT")
+      signature.inputs.emplace_back(line.substr(0, colon));
+    else if (kind == "USER_OUTPUT")
+      signature.outputs.emplace_back(line.substr(0, colon));
+  }
+  return signature;
 }
 
 std::map<std::string, InitializerOrigin> findOrigins(const proto::GraphProto &graph) {

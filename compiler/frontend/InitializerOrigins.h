@@ -12,6 +12,7 @@
 
 namespace ortc::proto {
 class GraphProto;
+class NodeProto;
 } // namespace ortc::proto
 
 namespace ortc::frontend {
@@ -36,11 +37,26 @@ std::map<std::string, InitializerOrigin> findOrigins(const proto::GraphProto &gr
 /// none was computed from.
 std::vector<std::string> findLostParameters(const proto::GraphProto &graph, bool buffers = false);
 
-/// For each node the parameters and buffers that its operation took in the exported program, in their order.
+/// What a node was in the exported program.
 struct TracedOperation {
-  std::string text;                    ///< the same for all nodes that the operation became
-  std::vector<std::string> parameters; ///< each once
+  std::string text;   ///< the same for all nodes that the operation became; empty where nothing is said
+  std::string result; ///< its name in the program
+  std::string target; ///< "torch.ops.aten.embedding.default"
+  std::vector<std::string>
+      arguments; ///< results, parameters and inputs of the program that it takes, in their order
+  std::vector<std::string> parameters; ///< the names of the parameters and buffers among them, each once
 };
+/// Of one node, without the names of parameters.
+TracedOperation findOperation(const proto::NodeProto &node);
+/// One for each node.
 std::vector<TracedOperation> findOperations(const proto::GraphProto &graph);
+
+/// The names that the exported program has for what goes in and out.
+struct TracedSignature {
+  std::map<std::string, std::string>
+      parameters;                           ///< and buffers and constants: their names in the file, by name
+  std::vector<std::string> inputs, outputs; ///< of the model, in their order
+};
+TracedSignature findSignature(const proto::GraphProto &graph);
 
 } // namespace ortc::frontend

@@ -4,6 +4,7 @@
 
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/InitializerGraph.h"
+#include "compiler/frontend/OwnOperators.h"
 #include "support/Random.h"
 
 #include <algorithm>
@@ -76,7 +77,8 @@ std::optional<Layer> LayerFinder::layerOf(const Reader &reader, bool isTurned) c
     return Layer{reader.node, LoraKind::linear, !isTurned};
   if (g.isNode(node, "Gemm") && reader.input == 1 && intOf(node, "transA", 0) == 0)
     return Layer{reader.node, LoraKind::linear, (intOf(node, "transB", 0) == 0) != isTurned};
-  if (g.isNode(node, "Gather") && reader.input == 0 && intOf(node, "axis", 0) == 0 && !isTurned)
+  bool isLookup = isOwn(node, kEmbedding) || (g.isNode(node, "Gather") && intOf(node, "axis", 0) == 0);
+  if (isLookup && reader.input == 0 && !isTurned)
     return Layer{reader.node, LoraKind::embedding, true};
   if (g.isNode(node, "Conv") && reader.input == 1 && intOf(node, "group", 1) == 1 && !isTurned)
     return Layer{reader.node, LoraKind::conv, false};
@@ -226,6 +228,12 @@ void AdapterWriter::addBranch(const Layer &layer, const LoraAdapter &adapter, co
     std::string ratio = addScalar(after, settings.dropout, proto::TensorProto::FLOAT);
     x = addNode(after, "Dropout", {x, ratio, addScalar(after, 1, proto::TensorProto::BOOL)});
   }
+  // A padding row is not trained in the adapter either, as in PEFT.
+  auto likeLookup = [&](proto::NodeProto &lookup) {
+    lookup.set_domain(node.domain());
+    lookup.set_op_type(node.op_type());
+    *lookup.mutable_attribute() = node.attribute();
+  };
   std::string narrow, wide;
   if (isConv) {
     narrow = addNode(after, "Conv", {x, a}, [&](proto::NodeProto &conv) {
@@ -234,7 +242,7 @@ void AdapterWriter::addBranch(const Layer &layer, const LoraAdapter &adapter, co
     });
     wide = addNode(after, "Conv", {narrow, b});
   } else {
-    narrow = isEmbedding ? addNode(after, "Gather", {transposed(after, a), x})
+    narrow = isEmbedding ? addNode(after, "Gather", {transposed(after, a), x}, likeLookup)
                          : addNode(after, "MatMul", {x, transposed(after, a)});
     wide = addNode(after, "MatMul", {narrow, transposed(after, b)});
   }

@@ -181,8 +181,8 @@ static bool decideByChoice(Initializer &entry, const LegalizeOptions &options) {
   } else if (!options.train.empty()) {
     entry.trained = choice.findFirst(options.train, /*all=*/false);
     (entry.trained ? entry.requestedBy : entry.reason) = entry.trained ? "--train" : "not named by --train";
-  } else if (options.frozen && choice.isNamedBy(*options.frozen, /*all=*/true)) {
-    entry.reason = "frozen by " + options.frozen->getText();
+  } else if (const NamePattern *list = choice.findFirst(options.frozen, /*all=*/true)) {
+    entry.reason = "frozen by " + list->getText();
   } else if (options.trainable) {
     entry.trained = choice.isNamedBy(*options.trainable, /*all=*/false);
     (entry.trained ? entry.requestedBy : entry.reason) =

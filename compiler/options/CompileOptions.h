@@ -209,6 +209,7 @@ struct CompileOptions {
   NoDecaySpec noDecay;
   std::optional<double> clipNorm, clipValue; ///< > 0
   uint32_t accumulate = 1;                   ///< gradient steps before an update
+  bool marksGradients = true;                ///< go where the model says (frontend/GradientMarks.h); no flag
   bool accumulatesLabels = false;            ///< whose mean is over all labels that count, not over steps
   std::vector<NamePattern> train, freeze;    ///< empty `train`: the default rule; freeze wins
   std::vector<double>

@@ -102,6 +102,9 @@ static void printManifest(const Json &manifest) {
     printUpdate(manifest["optimizer"]);
   if (manifest.contains("trained"))
     printRow("trained", host::formatCount(int64_t(manifest["trained"].size()), "tensor"));
+  if (manifest.contains("marks"))
+    for (const auto &[mark, values] : manifest["marks"].items())
+      printRow(mark.c_str(), values.dump());
   if (manifest.contains("frozen"))
     for (const Json &frozen : manifest["frozen"])
       printRow("frozen", getText(frozen, "name") + ": " + getText(frozen, "reason"));

@@ -405,6 +405,15 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
     manifest["adapters"] = describeAdapters(options, facts);
   if (!facts.quantizers.empty())
     manifest["quantizers"] = describeQuantizers(options, facts);
+  Json marks = Json::object();
+  if (!facts.detached.empty())
+    marks["detached"] = facts.detached;
+  if (!facts.paddingRows.empty())
+    marks["padding"] = facts.paddingRows;
+  if (!facts.straightThrough.empty())
+    marks["straight_through"] = facts.straightThrough;
+  if (!marks.empty())
+    manifest["marks"] = marks;
   manifest["bindings"] = describeBindings(options, facts, artifact);
   Json entries = Json::array(), targets = Json::array(), kernels = Json::array();
   for (const FamilyFacts &family : facts.families) {

@@ -52,6 +52,9 @@ struct CompileFacts {
       trainedInPart; ///< parameters with frozen channels: elements that are trained
   std::vector<frontend::LoraAdapter> adapters;
   std::vector<frontend::FakeQuantizer> quantizers;
+  std::vector<std::string> detached;                  ///< values that no gradient goes back through
+  std::map<std::string, int64_t> paddingRows;         ///< of lookups
+  std::map<std::string, std::string> straightThrough; ///< values, and those that their gradients go to
   std::vector<std::string> warnings;
   std::vector<std::string> tuned;    ///< what --tune found, by target
   std::vector<FamilyFacts> families; ///< of those whose program is placed

@@ -183,6 +183,21 @@ const std::vector<Export> kExports = {
     {"copied-dynamo-unfolded", {}},
     {"copied-torchscript", {kRestored}},
     {"copied-torchscript-unfolded", {}},
+    // Without the values of nodes that the exporter has removed, which their readers' notes still name.
+    {"detached-dynamo",
+     {"tell of 4 detached values, which no gradient goes back through: 'detach', 'detach_1', 'detach_2' and "
+      "1 more",
+      "tell of 1 lookup with a padding row, which it does not train: 'embedding' (row 2)"}},
+    {"detached-dynamo-unfolded", {"tell of 4 detached values", "tell of 1 lookup with a padding row"}},
+    {"chosen-dynamo-unfolded",
+     {"ortc.detached of the model names 1 value that no gradient goes back through: 'tanh'",
+      "ortc.padding of the model names 1 lookup with a padding row, which it does not train: 'embedding' "
+      "(row -7)",
+      "ortc.straight_through of the model names 1 value whose gradient goes to another as it is: 'div' (to "
+      "'linear_1')"}},
+    {"chosen-torchscript-unfolded",
+     {"ortc.detached of the model names 1 value", "ortc.padding of the model names 1 lookup",
+      "ortc.straight_through of the model names 1 value"}},
 };
 
 class TorchExportsTest : public testing::TestWithParam<Export> {};

@@ -146,13 +146,15 @@ def strip(model):
     return model
 
 
-def write(name, exporter, module, x, label, per_step):
+def write(name, exporter, module, x, label, per_step, mark=lambda model: {}):
     folder = HERE / f"torch-{name}-{exporter}"
     folder.mkdir(exist_ok=True)
     path = folder / "model.onnx"
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         torch.onnx.export(copy.deepcopy(module), (x[0],), path, input_names=["x"], output_names=["y"], **EXPORTS[exporter])
-    onnx.save(strip(onnx.load(path)), path)
+    model = strip(onnx.load(path))
+    onnx.helper.set_model_props(model, mark(model))
+    onnx.save(model, path)
     np.savez(folder / "data.npz", x=x.flatten(0, 1).numpy(), label=label.flatten(0, 1).numpy())
     net = copy.deepcopy(module).double()
     written = {t.name: torch.from_numpy(onnx.numpy_helper.to_array(t).copy()) for t in onnx.load(path).graph.initializer}

@@ -33,7 +33,10 @@ CONTRIBUTED = {"": ["LayerNormalization", "SimplifiedLayerNormalization"],
 ALIASES = {("", "SimplifiedLayerNormalization"): ("com.microsoft", "SimplifiedLayerNormalization")}
 
 # Of this compiler: domain, operator, and the rest of the line.
-OWN = [("ai.ortc", "FakeQuantize", 0,
+OWN = [("ai.ortc", "Detach", 0, '"r", 1, "r", 1, "", "a7fffffe"'),
+       ("ai.ortc", "Embedding", 0, '"rr", 2, "r", 1, "padding:i!", "a1fffe bc0"'),
+       ("ai.ortc", "StraightThrough", 0, '"rr", 2, "r", 1, "", "a7fffffe a7fffffe"'),
+       ("ai.ortc", "FakeQuantize", 0,
         '"rrro", 3, "r", 1, "averaging:f axis:i bits:i! steps:i symmetric:i!", "a10c02 b10c02 b10c02 b10c02"')]
 
 KINDS = {"FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "SPARSE_TENSOR": "p", "TYPE_PROTO": "y",

@@ -45,6 +45,31 @@ LogicalResult gather(Node &n) {
   return n.yield(nn::GatherOp::create(n.b, type, n[0], indices, axis).getResult());
 }
 
+/// Gather along the first axis, whose lookups of one row give the table no gradient.
+LogicalResult embedding(Node &n) {
+  TensorBuilder &b = n.b;
+  if (n.rank(0) < 1)
+    return n.refuse("its table is a scalar");
+  int64_t rows = n.shape(0)[0], row = n.getInt("padding", 0);
+  if (row < -rows || row >= rows)
+    return n.refuse("its padding row is " + Twine(row) + ", and the table has " + Twine(rows) + " rows");
+  Value indices = n.index(n[1], rows, n.name(1));
+  if (!indices)
+    return failure();
+  Value y = gatherBySlice(n, 0);
+  if (!y) {
+    auto type = RankedTensorType::get(nn::replaceAxis(n.shape(0), 0, n.shape(1)), n.element(0));
+    y = nn::GatherOp::create(b, type, n[0], indices, 0);
+  }
+  if (!n.isFloat(0))
+    return n.yield(y);
+  Value isPadding = b.compare(arith::CmpIPredicate::eq, indices,
+                              b.constantLike(indices, static_cast<double>(row < 0 ? row + rows : row)));
+  auto dimensions = llvm::to_vector(llvm::seq<int64_t>(0, n.rank(1)));
+  isPadding = b.broadcast(isPadding, TensorBuilder::shapeOf(y), dimensions);
+  return n.yield(Value(nn::StraightThroughOp::create(b, y, b.select(isPadding, b.zerosLike(y), y))));
+}
+
 LogicalResult gatherElements(Node &n) {
   int64_t axis = n.getInt("axis", 0);
   if (failed(n.axis(axis, n.rank(0))))
