@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 
+#include "dialects/nn/Choices.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -25,6 +28,20 @@ static Value isPositive(TensorBuilder &b, Value x) {
   return b.compare(FloatPredicate::OGT, x, b.zerosLike(x));
 }
 
+Value choose(TensorBuilder &b, Value condition, Value a, Value c) {
+  // A condition turned round would be turned back by canonicalisation, in an operation without the mark.
+  Value inner;
+  if (matchPattern(condition, m_Op<arith::XOrIOp>(matchers::m_Any(&inner), m_One()))) {
+    condition = inner;
+    std::swap(a, c);
+  }
+  Value chosen = b.select(condition, a, c);
+  auto select = chosen.getDefiningOp<arith::SelectOp>();
+  if (select && llvm::equal(select->getOperands(), ArrayRef<Value>{condition, a, c}))
+    nn::markChoice(select);
+  return chosen;
+}
+
 Value relu(TensorBuilder &b, Value x) {
   Value zero = b.zerosLike(x);
   if (!isFloat(x))
@@ -34,8 +51,7 @@ Value relu(TensorBuilder &b, Value x) {
 
 Value negativePart(TensorBuilder &b, Value x) { return b.select(isPositive(b, x), b.zerosLike(x), x); }
 
-/// `y`, a function of x whose derivative is `slope`.
-static Value withSlope(TensorBuilder &b, Value x, Value y, Value slope) {
+Value withSlope(TensorBuilder &b, Value x, Value y, Value slope) {
   return nn::StraightThroughOp::create(b, y, b.mul(x, b.detach(slope)));
 }
 
@@ -46,6 +62,17 @@ Value sigmoid(TensorBuilder &b, Value x) {
   Value e = b.exp(b.select(positive, b.neg(x), x)), one = b.constantLike(x, 1);
   Value y = b.div(b.select(positive, one, e), b.add(one, e));
   return withSlope(b, x, y, b.mul(y, b.sub(one, y)));
+}
+
+Value findSigmoid(Value y) {
+  auto through = y.getDefiningOp<nn::StraightThroughOp>();
+  auto scaled = through ? through.getThrough().getDefiningOp<arith::MulFOp>() : nullptr;
+  auto slope = scaled ? scaled.getRhs().getDefiningOp<nn::DetachOp>() : nullptr;
+  auto product = slope ? slope.getInput().getDefiningOp<arith::MulFOp>() : nullptr;
+  auto rest = product ? product.getRhs().getDefiningOp<arith::SubFOp>() : nullptr;
+  bool isSigmoid = rest && product.getLhs() == through.getValue() && rest.getRhs() == through.getValue() &&
+                   matchPattern(rest.getLhs(), m_OneFloat());
+  return isSigmoid ? scaled.getLhs() : Value();
 }
 
 // max(x, 0) + log1p(exp(-|x|)), with |x| written so that the gradient at 0 is one half.
@@ -142,7 +169,7 @@ Value extremum(TensorBuilder &b, Value a, Value c, bool larger, bool isUnsigned)
   Value first = b.compare(larger ? FloatPredicate::OGT : FloatPredicate::OLT, a, c);
   Value second = b.compare(larger ? FloatPredicate::OLT : FloatPredicate::OGT, a, c);
   Value shared = b.add(b.mulScalar(a, 0.5), b.mulScalar(c, 0.5));
-  return b.select(first, a, b.select(second, c, shared));
+  return choose(b, first, a, choose(b, second, c, shared));
 }
 
 Value turnSign(TensorBuilder &b, Value x) {

@@ -10,11 +10,17 @@
 
 namespace ortc::legalize {
 
+/// condition ? a : c as the model writes it: what is left out passes no gradient on (dialects/nn/Choices.h).
+mlir::Value choose(nn::TensorBuilder &b, mlir::Value condition, mlir::Value a, mlir::Value c);
 /// x where it is above zero, else 0; the gradient at 0 is 0.
 mlir::Value relu(nn::TensorBuilder &b, mlir::Value x);
 /// The part of x that is at most zero, and the gradient at 0 is 1.
 mlir::Value negativePart(nn::TensorBuilder &b, mlir::Value x);
 mlir::Value sigmoid(nn::TensorBuilder &b, mlir::Value x);
+/// The x of a value that `sigmoid` gave; null for others.
+mlir::Value findSigmoid(mlir::Value y);
+/// `y`, a function of x whose derivative is `slope`.
+mlir::Value withSlope(nn::TensorBuilder &b, mlir::Value x, mlir::Value y, mlir::Value slope);
 mlir::Value softplus(nn::TensorBuilder &b, mlir::Value x);
 mlir::Value softsign(nn::TensorBuilder &b, mlir::Value x);
 /// x where it is above zero, else `negative`, whose derivative holds at 0.

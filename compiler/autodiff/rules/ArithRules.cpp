@@ -52,7 +52,7 @@ static Gradients differentiateDiv(arith::DivFOp op, GradientRequest &request) {
 // "arith.remf": y = a - trunc(a / b) b
 // da = dy; db = -dy trunc(a / b)
 // saved: both operands and the result when b is differentiated
-// special points: at jumps, the gradient beside them
+// special points: at jumps, the gradient beside them; trunc(a / b) where there is no remainder: infinite b or a, b = 0
 // accumulates: when a and b are one value
 static Gradients differentiateRem(arith::RemFOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
@@ -60,7 +60,10 @@ static Gradients differentiateRem(arith::RemFOp op, GradientRequest &request) {
   if (!request.wants(1))
     return {dy, request.unwanted()};
   // (a - y) / b is an integer up to rounding, which division and truncation alone would miss near jumps.
-  Value quotient = b.createOrFold<math::RoundEvenOp>(b.div(b.sub(op.getLhs(), op.getResult()), op.getRhs()));
+  Value y = op.getResult(), quotient = b.div(b.sub(op.getLhs(), y), op.getRhs());
+  quotient = b.select(b.compare(arith::CmpFPredicate::UNO, y, y),
+                      b.createOrFold<math::TruncOp>(b.div(op.getLhs(), op.getRhs())),
+                      b.createOrFold<math::RoundEvenOp>(quotient));
   return {dy, b.neg(b.mul(dy, quotient))};
 }
 

@@ -73,7 +73,9 @@ LogicalResult pRelu(Node &n) {
   if (TensorBuilder::shapeOf(pair[1]) != shape)
     return n.refuse("its slope of shape " + shapeText(n.shape(1)) + " does not broadcast to " +
                     shapeText(shape));
-  return n.yield(positiveOr(n.b, n[0], n.b.mul(n[0], pair[1])));
+  // The slope of an infinite x above 0 is left out.
+  Value isPositive = n.b.compare(FloatPredicate::OGT, n[0], n.b.zerosLike(n[0]));
+  return n.yield(choose(n.b, isPositive, n[0], n.b.mul(n[0], pair[1])));
 }
 
 /// Softmax, LogSoftmax, Hardmax. Before opset 13 the input is a matrix: the axes before `axis` against the

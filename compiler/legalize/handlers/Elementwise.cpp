@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
-#include "dialects/nn/Choices.h"
+#include "compiler/legalize/WrittenOut.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
@@ -93,6 +92,8 @@ LogicalResult pow(Node &n) {
     Shape shape;
     if (failed(n.broadcastShape({n[0], n[1]}, shape)))
       return failure();
+    if (Value norm = uniform ? rootOfSquares(b, b.broadcastTo(base, shape), valueAt(0)) : Value())
+      return n.yield(norm);
     if (Value result = uniform ? power(b, b.broadcastTo(base, shape), valueAt(0)) : Value())
       return n.yield(result);
   }
@@ -190,9 +191,9 @@ LogicalResult unary(Node &n) {
   if (op == "Exp")
     return n.yield(b.exp(x));
   if (op == "Log")
-    return n.yield(b.log(x));
+    return n.yield(logarithm(b, x));
   if (op == "Sqrt")
-    return n.yield(b.sqrt(x));
+    return n.yield(root(b, x));
   if (op == "Reciprocal")
     return n.yield(b.div(one, x));
   if (op == "Erf")
@@ -293,17 +294,8 @@ LogicalResult where(Node &n) {
   Value all[3] = {n[0], n[1], n[2]};
   if (failed(n.broadcast(all)))
     return failure();
-  // A condition turned round would be turned back by canonicalisation, in an operation without the mark.
-  Value inner;
-  if (matchPattern(all[0], m_Op<arith::XOrIOp>(matchers::m_Any(&inner), m_One()))) {
-    all[0] = inner;
-    std::swap(all[1], all[2]);
-  }
-  Value chosen = n.b.select(all[0], all[1], all[2]);
-  auto select = chosen.getDefiningOp<arith::SelectOp>();
-  if (select && llvm::equal(select->getOperands(), all))
-    nn::markChoice(select);
-  return n.yield(chosen);
+  Value known = chooseWrittenOut(n.b, all[0], all[1], all[2]);
+  return n.yield(known ? known : choose(n.b, all[0], all[1], all[2]));
 }
 
 /// Integers as a type of 2 or 4 bits holds them: the lowest bits, sign-extended unless unsigned.

@@ -71,12 +71,13 @@ TEST_P(SpecialPointsTest, FormulasHaveTheirDerivatives) {
 }
 
 static std::string nameOf(const testing::TestParamInfo<std::tuple<std::string, bool>> &info) {
-  return std::get<0>(info.param) + (std::get<1>(info.param) ? "_simplified" : "_legalized");
+  return testName({std::get<0>(info.param), info.index}) +
+         (std::get<1>(info.param) ? "_simplified" : "_legalized");
 }
 
 INSTANTIATE_TEST_SUITE_P(Formulas, SpecialPointsTest,
                          testing::Combine(testing::ValuesIn(listCases(folder())), testing::Bool()), nameOf);
 
-TEST(SpecialPoints, AreAllThere) { expectAllCases("special-points", 2); }
+TEST(SpecialPoints, AreAllThere) { expectAllCases("special-points", 3); }
 
 } // namespace

@@ -125,5 +125,48 @@ def choices():
     model.write()
 
 
+def written_out():
+    """Functions that exporters write as formulas have the function's derivatives."""
+    model = Model("written-out")
+    wide = POINTS + [-88.0, 88.0, -1e4, 1e4]
+    log_sigmoid = lambda m, x: m.op("Log", m.op("Sigmoid", x))
+    model.add("log sigmoid", log_sigmoid, F.logsigmoid, wide)
+    model.add("log of the rest", lambda m, x: m.op("Log", m.op("Sub", 1.0, m.op("Sigmoid", x))), lambda x: F.logsigmoid(-x), wide)
+    inner = [0.0, -0.0, 1.0, 0.5, 0.25, 1e-20, 0.75]
+    model.add("logit", lambda m, x: m.op("Log", m.op("Div", x, m.op("Sub", 1.0, x))), torch.logit, inner)
+    part = lambda m, x, i: m.op("Gather", x, m.constant(i, np.int64), axis=0)
+
+    def two(name, build, function, pairs):
+        model.add(name, lambda m, x: build(m, part(m, x, 0), part(m, x, 1)), lambda x: function(x[0], x[1]), pairs)
+
+    def angle(m, y, x):
+        flat = m.op("Atan", m.op("Div", y, x))
+        turned = m.op("Where", m.op("Greater", y, 0.0), m.op("Add", flat, math.pi), m.op("Sub", flat, math.pi))
+        return m.op("Where", m.op("Less", x, 0.0), turned, flat)
+
+    finite = [[a for a in SINGLE[:-2] for _ in SINGLE[:-2]], [b for _ in SINGLE[:-2] for b in SINGLE[:-2]]]
+    two("angle", angle, torch.atan2, finite)
+    two("product with logarithm", lambda m, a, b: m.op("Where", m.op("Equal", a, 0.0), a, m.op("Where", m.op("IsNaN", b), b, m.op("Mul", a, m.op("Log", b)))), torch.xlogy, finite)
+    unequal = [list(column) for column in zip(*[pair for pair in zip(*PAIRS) if not (pair[0] == pair[1] and abs(pair[0]) == inf)])]
+    two("logarithm of a sum", lambda m, a, b: m.op("Log", m.op("Add", m.op("Exp", a), m.op("Exp", b))), torch.logaddexp, unequal)
+    # A known operand: comparisons with it are known, too.
+    known = [1.0, -1.0, 2.0, -0.5]
+    model.add("angle of known abscissae", lambda m, y: angle(m, y, known), lambda y: torch.atan2(y, torch.tensor(known, dtype=torch.float64)), [0.0, 0.0, 3.0, -2.0])
+
+    def deviation(m, x, unbiased):
+        centred = m.op("Sub", x, m.op("ReduceMean", x, [1], keepdims=1))
+        variance = m.op("ReduceMean", m.op("Mul", centred, centred), [1], keepdims=0)
+        return m.op("Sqrt", m.op("Div", m.op("Mul", variance, 4.0), 3.0) if unbiased else variance)
+
+    model.add("deviation", lambda m, x: deviation(m, x, True), lambda x: x.std(1), ROWS)
+    model.add("deviation of a population", lambda m, x: deviation(m, x, False), lambda x: x.std(1, unbiased=False), ROWS)
+    model.add("norm by its formula", lambda m, x: m.op("Sqrt", m.op("ReduceSum", m.op("Mul", x, x), [1], keepdims=0)), lambda x: x.norm(dim=1), ROWS)
+    model.add("norm by another power", lambda m, x: m.op("Pow", m.op("ReduceSum", m.op("Pow", x, 2.0), [1], keepdims=0), 0.4375),
+              lambda x: torch.where((x != 0).any(1), torch.where((x != 0).any(1, keepdim=True), x, torch.ones_like(x)).square().sum(1) ** 0.4375, 0), ROWS)
+    model.add("norm by powers", lambda m, x: m.op("Pow", m.op("ReduceSum", m.op("Pow", x, 2.0), [1], keepdims=0), 0.5), lambda x: x.norm(dim=1), ROWS)
+    model.write()
+
+
 powers()
 choices()
+written_out()
