@@ -173,7 +173,7 @@ Status Compilation::legalizeAll() {
       if (trains(options) || mode == legalize::Mode::eval)
         ORTC_TRY(legalize(binding, mode));
   nameChecksAfterInputs(*compiled.program);
-  return trains(options) ? checkTrained() : Status();
+  return checkTrained();
 }
 
 Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
@@ -183,6 +183,7 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
   legal.shapes = options.bindings[binding].shapes;
   legal.train = options.train;
   legal.freeze = options.freeze;
+  legal.materialized = options.materialized;
   if (model.teacher)
     legal.freeze.push_back(*model.teacher);
   legal.trainable = model.trainable;
@@ -241,8 +242,10 @@ Status Compilation::narrow(bool differentiated) {
   });
 }
 
-/// A loss without anything to train is a mistake in the patterns, or in the file.
+/// A loss without anything to train is a mistake in the patterns, or in the file; gradients of inputs alone are none.
 Status Compilation::checkTrained() const {
+  if (!trains(options) || !options.inputGradients.empty())
+    return Status();
   const legalize::InitializerReport *frozen = nullptr;
   for (const legalize::InitializerReport &item : compiled.facts.initializers) {
     if (item.trained())
@@ -286,10 +289,12 @@ Status Compilation::differentiate() {
     autodiff::DifferentiateOptions how;
     how.mutation = {options.mutation.operation, options.mutation.operand, options.mutation.factor};
     ORTC_TRY(diagnostics.check(
-        hasLoss(options) ? train::differentiateLoss(*compiled.program, how, options.lossScale,
-                                                    options.headChunk, options.trainOutputs)
-                         : train::differentiateOutputs(*compiled.program,
-                                                       {options.cotangents, options.inputGradients}, how)));
+        hasLoss(options) ? train::differentiateLoss(*compiled.program, how,
+                                                    {options.lossScale, options.headChunk,
+                                                     options.trainOutputs, options.materialized})
+                         : train::differentiateOutputs(
+                               *compiled.program,
+                               {options.cotangents, options.inputGradients, options.materialized}, how)));
     if (!compiled.facts.trainedInPart.empty())
       ORTC_TRY(diagnostics.run(*compiled.program, pipeline::buildRaise));
     noteConstants();

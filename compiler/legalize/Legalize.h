@@ -24,9 +24,10 @@ struct LegalizeOptions {
   unsigned binding = 0; ///< number in the function's name and in its `train.binding`
   std::vector<ShapeSpec> shapes;
   std::vector<NamePattern> train, freeze;
-  std::optional<NamePattern> trainable; ///< what the model's metadata says; flags win
-  std::vector<NamePattern> frozen;      ///< the same, and what no gradient goes to
-  std::optional<NamePattern> scales;    ///< those that --qat learns, unless --freeze names them
+  std::vector<NamePattern> materialized; ///< stay trained where no gradient reaches them
+  std::optional<NamePattern> trainable;  ///< what the model's metadata says; flags win
+  std::vector<NamePattern> frozen;       ///< the same, and what no gradient goes to
+  std::optional<NamePattern> scales;     ///< those that --qat learns, unless --freeze names them
   BatchNormSpec batchNorm;
   DropoutMode dropout = DropoutMode::AsExported;
   /// Graph outputs that the loss is computed from; empty: all floating-point ones. An initializer is trained

@@ -530,6 +530,12 @@ bool Legalizer::dropOutputs() {
 // The function
 //===----------------------------------------------------------------------===//
 
+bool Legalizer::isMaterialized(const Initializer &entry) const {
+  return entry.trained && llvm::any_of(settings.materialized, [&](const NamePattern &pattern) {
+           return pattern.matches(entry.name);
+         });
+}
+
 bool Legalizer::dropUnreachable(Block &body, ArrayRef<Value> losses) {
   llvm::DenseSet<Value> reached = reachableArguments(body, losses);
   SmallVector<Value> values(initializers.size()); // of parameters
@@ -540,6 +546,11 @@ bool Legalizer::dropUnreachable(Block &body, ArrayRef<Value> losses) {
   for (auto [entry, value] : llvm::zip_equal(initializers, values)) {
     if (!entry.trained || (value && reached.contains(value)))
       continue;
+    if (isMaterialized(entry)) {
+      if (!value)
+        materialize(entry.op);
+      continue;
+    }
     entry.trained = false;
     entry.reason = value ? "no gradient of the loss can reach it" : "its values play no part in the outputs";
     dropped |= static_cast<bool>(value);
@@ -641,9 +652,11 @@ Outcome Legalizer::finish(func::FuncOp function) {
   // Tensors that only shapes or dead values needed.
   llvm::BitVector unused(block->getNumArguments());
   llvm::erase_if(arguments, [&](const Argument &argument) {
-    if (argument.value.use_empty())
-      unused.set(cast<BlockArgument>(argument.value).getArgNumber());
-    return argument.value.use_empty();
+    if (!argument.value.use_empty() ||
+        (argument.role == train::Role::parameter && isMaterialized(initializers[argument.order])))
+      return false;
+    unused.set(cast<BlockArgument>(argument.value).getArgNumber());
+    return true;
   });
   block->eraseArguments(unused);
   SmallVector<Type> resultTypes(ValueRange(results).getTypes());

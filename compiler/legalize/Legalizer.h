@@ -119,6 +119,8 @@ private:
   LogicalResult resolve(Node &node, Bound &bound);
   Outcome finish(mlir::func::FuncOp function);
   bool dropUnreachable(mlir::Block &block, llvm::ArrayRef<Value> losses);
+  /// Whether it stays trained where no gradient reaches it.
+  bool isMaterialized(const Initializer &entry) const;
 
   onnx::GraphOp graph;
   const LegalizeOptions &settings;

@@ -262,6 +262,7 @@ Status checkOptions(const CompileOptions &options) {
                        : !options.trainOutputs.empty()                   ? "--train-outputs"
                        : !options.train.empty()                          ? "--train"
                        : !options.freeze.empty()                         ? "--freeze"
+                       : !options.materialized.empty()                   ? "--materialize-gradients"
                        : !options.lora.empty()                           ? "--lora"
                        : !options.sparse.empty()                         ? "--sparse"
                        : options.base                                    ? "--base"

@@ -230,6 +230,7 @@ struct CompileOptions {
   bool gradients = false;                  ///< also the gradients and update entries
   std::vector<std::string> cotangents;     ///< outputs whose gradients the host gives to the entry backward
   std::vector<std::string> inputGradients; ///< inputs whose gradients that entry gives
+  std::vector<NamePattern> materialized; ///< trained tensors with gradients of zeros where none reaches them
   BindSpec bind;
   std::optional<uint64_t> memoryBudget; ///< most bytes of the transient region of any entry
   uint32_t maxWorkers = 2;

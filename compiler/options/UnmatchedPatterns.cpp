@@ -64,6 +64,8 @@ std::vector<std::string> findUnmatchedPatterns(const CompileOptions &options,
     check("--train", pattern, "initializer", known.initializers);
   for (const NamePattern &pattern : options.freeze)
     check("--freeze", pattern, "initializer", known.initializers);
+  for (const NamePattern &pattern : options.materialized)
+    check("--materialize-gradients", pattern, "trained tensor", known.trained);
   for (const GroupSpec &group : options.groups)
     check("--group", group.pattern, "trained tensor", known.trained);
   for (const SparseSpec &sparse : options.sparse)

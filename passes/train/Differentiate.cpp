@@ -90,7 +90,7 @@ static FailureOr<Port> findPort(func::FuncOp forward, ArrayRef<Port> values, Str
 
 static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding,
                                                 ArrayRef<TensorOp> parameters, TensorOp lossScale,
-                                                std::optional<int64_t> headChunk, ArrayRef<std::string> given,
+                                                const LossOptions &how,
                                                 const autodiff::DifferentiateOptions &options) {
   func::FuncOp forward = findPart(module, "forward_train", binding), loss = findPart(module, "loss", binding);
   Backward backward;
@@ -104,7 +104,7 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
   if (failed(losses))
     return failure();
   backward.results = *losses;
-  for (const std::string &name : given) {
+  for (const std::string &name : how.outputs) {
     FailureOr<Port> port = findPort(forward, *outputs, name);
     if (failed(port))
       return failure();
@@ -128,7 +128,7 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
   Differentiation what;
   what.sources.push_back(value);
   what.cotangents.push_back(scale ? scale : one);
-  if (headChunk != 0 && failed(chunkHead(builder, headChunk, options, what)))
+  if (how.headChunk != 0 && failed(chunkHead(builder, how.headChunk, options, what)))
     return failure();
   replacePorts(backward.results, what.replaced);
   auto result = autodiff::differentiate(builder, what.sources, what.cotangents, withRespectTo, options);
@@ -212,20 +212,24 @@ static FailureOr<Backward> differentiateOutputsOf(ModuleOp module, int64_t bindi
   for (auto [parameter, gradient] : llvm::zip(backward.values, gradients))
     if (gradient)
       backward.gradients[parameter.first] = gradient;
-  for (auto [name, gradient] : llvm::zip_equal(what.inputs, gradients.drop_front(backward.values.size())))
-    if (gradient)
-      backward.inputGradients.push_back(
-          backwardPort(nameAttribute(context, kOutput, name + ".gradient"), gradient));
+  nn::TensorBuilder &builder = composer.getBuilder();
+  for (auto [name, input, gradient] :
+       llvm::zip_equal(what.inputs, ArrayRef(withRespectTo).drop_front(backward.values.size()),
+                       gradients.drop_front(backward.values.size())))
+    backward.inputGradients.push_back(backwardPort(nameAttribute(context, kOutput, name + ".gradient"),
+                                                   gradient ? gradient : builder.zerosLike(input)));
   return backward;
 }
 
-/// Makes constants of parameters that no function has a gradient of, and ends the functions: with a gradient of every
-/// other parameter.
+/// Makes constants of parameters that no function has a gradient of and none is made of, and ends the functions: with a
+/// gradient of every other parameter.
 static void finishAll(ModuleOp module, ArrayRef<TensorOp> parameters, MutableArrayRef<Backward> functions,
-                      StringRef reason, bool areCut = false) {
+                      ArrayRef<NamePattern> materialized, StringRef reason, bool areCut = false) {
   for (TensorOp parameter : parameters) {
     if (llvm::any_of(functions,
-                     [&](const Backward &backward) { return backward.gradients.contains(parameter); }))
+                     [&](const Backward &backward) { return backward.gradients.contains(parameter); }) ||
+        llvm::any_of(materialized,
+                     [&](const NamePattern &pattern) { return pattern.matches(parameter.getName().str()); }))
       continue;
     parameter.setRole(Role::constant);
     parameter.setReason(reason);
@@ -238,7 +242,7 @@ static void finishAll(ModuleOp module, ArrayRef<TensorOp> parameters, MutableArr
       if (parameter.getRole() != Role::parameter)
         continue;
       Value gradient = backward.gradients.lookup(parameter);
-      if (!gradient) // reached under another binding only
+      if (!gradient) // reached under another binding only, or under none
         gradient = builder.constant(storedTrainedType(parameter), 0);
       NamedAttribute attribute = symbolAttribute(parameter, kGradient);
       backward.results.push_back(areCut ? backwardPort(attribute, gradient) : Port{attribute, gradient});
@@ -258,31 +262,30 @@ LogicalResult differentiateOutputs(ModuleOp module, const CotangentOptions &what
       return failure();
     functions.push_back(std::move(*backward));
   }
-  finishAll(module, parameters, functions, "no gradient of an output with cotangents reaches it",
+  finishAll(module, parameters, functions, what.materialized,
+            "no gradient of an output with cotangents reaches it",
             /*areCut=*/true);
   return success();
 }
 
 LogicalResult differentiateLoss(ModuleOp module, const autodiff::DifferentiateOptions &options,
-                                const std::optional<LossScaleSpec> &lossScale,
-                                std::optional<int64_t> headChunk, ArrayRef<std::string> outputs) {
+                                const LossOptions &what) {
   SmallVector<TensorOp> parameters = findParameters(module);
   FailureOr<TensorOp> scale = TensorOp();
-  if (lossScale && failed(scale = declareLossScale(module, *lossScale)))
+  if (what.scale && failed(scale = declareLossScale(module, *what.scale)))
     return failure();
   SmallVector<Backward> functions;
   for (int64_t binding : findBindings(module)) {
     if (!findPart(module, "forward_train", binding) || !findPart(module, "loss", binding))
       continue;
-    FailureOr<Backward> backward =
-        differentiateBinding(module, binding, parameters, *scale, headChunk, outputs, options);
+    FailureOr<Backward> backward = differentiateBinding(module, binding, parameters, *scale, what, options);
     if (failed(backward))
       return failure();
     functions.push_back(std::move(*backward));
   }
   if (functions.empty())
     return success(); // forward only: nothing is trained
-  finishAll(module, parameters, functions, "no gradient of the loss reaches it");
+  finishAll(module, parameters, functions, what.materialized, "no gradient of the loss reaches it");
   return success();
 }
 
@@ -295,8 +298,10 @@ struct DifferentiatePass : impl::DifferentiatePassBase<DifferentiatePass> {
     autodiff::DifferentiateOptions options;
     options.mutation = {mutateOperation, mutateOperand, mutateFactor};
     options.remarkSaved = remarkSaved;
-    if (failed(differentiateLoss(getOperation(), options, std::nullopt,
-                                 headChunk < 0 ? std::nullopt : std::optional<int64_t>(headChunk))))
+    LossOptions what;
+    if (headChunk >= 0)
+      what.headChunk = headChunk;
+    if (failed(differentiateLoss(getOperation(), options, what)))
       signalPassFailure();
   }
 };

@@ -33,24 +33,29 @@ mlir::LogicalResult buildLoss(mlir::ModuleOp module, llvm::ArrayRef<LossSpec> lo
                               llvm::StringRef lossInput, bool countsLabels = false);
 inline constexpr llvm::StringLiteral kLabelCount = "loss.count";
 
-/// Adds `@backward_B` for every binding that has a training part. Parameters that no gradient reaches become
-/// constants. With a loss scale, gradients are computed of the loss times that, and divided by it. `headChunk`: rows of
-/// logits that exist at a time; 0: all; not given: by their size (ChunkHead.h). `outputs` names those of the forward
-/// part that the function gives, too.
+struct LossOptions {
+  std::optional<LossScaleSpec> scale; ///< gradients are computed of the loss times that, and divided by it
+  std::optional<int64_t>
+      headChunk; ///< rows of logits that exist at a time; 0: all; absent: by their size (ChunkHead.h)
+  std::vector<std::string> outputs;      ///< of the forward part, which the function gives, too
+  std::vector<NamePattern> materialized; ///< parameters with gradients of zeros where none reaches them
+};
+
+/// Adds `@backward_B` for every binding that has a training part. Other parameters that no gradient reaches become
+/// constants.
 mlir::LogicalResult differentiateLoss(mlir::ModuleOp module,
                                       const autodiff::DifferentiateOptions &options = {},
-                                      const std::optional<LossScaleSpec> &lossScale = std::nullopt,
-                                      std::optional<int64_t> headChunk = std::nullopt,
-                                      llvm::ArrayRef<std::string> outputs = {});
+                                      const LossOptions &what = {});
 
 struct CotangentOptions {
-  std::vector<std::string> outputs; ///< the host gives their cotangents
-  std::vector<std::string> inputs;  ///< gradients are computed of them, too
+  std::vector<std::string> outputs;      ///< the host gives their cotangents
+  std::vector<std::string> inputs;       ///< gradients are computed of them, too
+  std::vector<NamePattern> materialized; ///< as for a loss
 };
 
 /// Adds `@backward_B` for every binding: all outputs, updates of state, and for the cotangents of some outputs, which
 /// are inputs named `OUTPUT.cotangent`, the gradients of parameters and of some inputs, which are outputs named
-/// `INPUT.gradient` (none where no gradient reaches it). Parameters that no gradient reaches become constants.
+/// `INPUT.gradient` (zeros where none reaches it). Other parameters that no gradient reaches become constants.
 mlir::LogicalResult differentiateOutputs(mlir::ModuleOp module, const CotangentOptions &what,
                                          const autodiff::DifferentiateOptions &options = {});
 

@@ -95,6 +95,11 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
   line.addValue("--freeze", "REGEX|@FILE",
                 "float initializers not to train; wins over --train; default: none",
                 append(NamePattern::read, options.freeze), true);
+  line.addValue("--materialize-gradients", "REGEX|@FILE",
+                "tensors of --train that have a gradient of zeros where none reaches them, so that decay and "
+                "momentum go on; "
+                "default: they become constants",
+                append(NamePattern::read, options.materialized), true);
   line.addValue(
       "--untie", "NAME",
       "every reader of this initializer gets its own, as before an exporter merged equal ones",

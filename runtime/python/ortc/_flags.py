@@ -44,6 +44,7 @@ class Flags(TypedDict, total=False):
     train_outputs: Several
     train: Patterns
     freeze: Several
+    materialize_gradients: Several
     untie: Several
     tie: Several
     batch_norm: str

@@ -191,7 +191,7 @@ print(i, r.artifacts)
             module(x)
         (entry,) = module.__dict__["forward"].entries.values()
         os.kill(entry.job.child, signal.SIGKILL)
-        with self.assertWarnsRegex(UserWarning, "signal 9 has ended it"):
+        with self.assertWarnsRegex(UserWarning, "signal 9 has ended the process that compiles"):
             while not ortc.torch.report(module).failures:
                 total(module(x)).backward()
         self.assertIsNotNone(module.first.weight.grad)

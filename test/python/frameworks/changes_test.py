@@ -109,7 +109,7 @@ class ChangesTest(unittest.TestCase):
                 warnings.simplefilter("ignore")
                 module(x)
             self.assertTrue(torch.equal(x, torch.zeros(2, 6)))
-            self.assertIn("changes input.0 in place", str(ortc.torch.report(module)))
+            self.assertIn("changes argument 0 in place", str(ortc.torch.report(module)))
 
     def test_special_calls(self) -> None:
         module = ortc.torch.compile_(nn.Sequential(nn.Linear(6, 6), nn.ReLU()), wait=True)

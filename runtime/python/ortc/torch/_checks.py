@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,8 +30,9 @@ def one_forward(module: torch.nn.Module) -> Iterator[None]:
         raise CompileError("a batch normalisation runs several times in a step, or not at all")
 
 
-def check_graph(results: tuple[torch.Tensor, ...]) -> None:
-    """Refuses gradients that classes of the module's own have."""
+def check_graph(results: tuple[torch.Tensor, ...], known: Iterable[torch.Tensor] | None = None) -> None:
+    """Refuses gradients that classes of the module's own have, and those of tensors that are not `known`, where that is said."""
+    own = None if known is None else {id(each) for each in known}
     seen: set[Any] = set()
     stack: list[Any] = [each.grad_fn for each in results if each.grad_fn is not None]
     while stack:
@@ -41,4 +42,10 @@ def check_graph(results: tuple[torch.Tensor, ...]) -> None:
         seen.add(node)
         if isinstance(node, torch.autograd.function.BackwardCFunction):
             raise CompileError(f"the module has a gradient of its own ({type(node).__name__})")
+        variable = getattr(node, "variable", None)
+        if variable is not None and own is not None and id(variable) not in own:
+            raise CompileError(
+                f"a tensor of shape {tuple(variable.shape)} has a gradient, and is neither a parameter of the module nor an "
+                "argument: make it an nn.Parameter, or its module an attribute"
+            )
         stack += [each for each, _ in node.next_functions if each is not None]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +16,7 @@ import torch
 
 from ortc._errors import CompileError
 from ortc.torch import _cache
+from ortc.torch._child import run_clean
 from ortc.torch._export import Request
 from ortc.torch._fork import Forked
 
@@ -74,9 +74,7 @@ class Comparison(Forked):
             except BaseException as error:
                 found[0] = f"{type(error).__name__}: {error}"
 
-        thread = threading.Thread(target=run)  # without modes and hooks of the call
-        thread.start()
-        thread.join()
+        run_clean(run)
         os.write(self.writing, found[0].encode("utf-8", "replace")[:4000])
         os._exit(0)
 

@@ -123,8 +123,8 @@ class _Graph(torch.nn.Module):
 def _check(source: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> None:
     if not all(isinstance(each, torch.Tensor) for each in example_inputs):
         raise _Refused("an input is a number that changes (torch.compile(dynamic=False) makes a graph for each)")
-    if not any(isinstance(each, torch.nn.Parameter) and each.requires_grad for each in example_inputs):
-        raise _Refused("no parameter is trained in it")
+    if not any(each.requires_grad for each in example_inputs):
+        raise _Refused("neither a parameter nor an input has a gradient in it")
     for node in source.graph.nodes:
         if node.op == "call_module" or isinstance(node.target, torch._ops.HigherOrderOperator):
             raise _Refused(f"there is a graph within the graph ({node.target})")

@@ -24,10 +24,12 @@ import torch.utils._pytree as pytree
 
 from ortc._compile import run_compiler
 from ortc._errors import CompileError
-from ortc.torch import _cache, _key, _symbolics
+from ortc.torch import _cache, _key, _symbolics, _trees
 from ortc.torch._checks import check_graph, one_forward
+from ortc.torch._child import run_clean
 from ortc.torch._fork import Forked
 from ortc.torch._layout import Layout
+from ortc.torch._reasons import explain, explain_exception
 from ortc.torch._step import autocast_dtype
 from ortc.torch._tracing import Tracing
 
@@ -79,16 +81,16 @@ def make_request(
     flags: list[str],
     plain: list[Any] | None = None,
     fused: bool = False,
+    has_grad: bool = True,
 ) -> Request:
     """Of a call of the module as it is now. Without gradients, all its tensors are inputs."""
-    has_grad = fused or torch.is_grad_enabled()
     trained = [name for name in layout.parameters if has_grad and layout.get(name).requires_grad]
     frozen = [] if fused else layout.fixed(trained)
     moving = [*layout.parameters, *layout.statistics]  # whose values do not matter
     fixed = [*layout.constants, *(layout.fixed(trained) if fused else ())]
     shapes = [(leaf.shape, leaf.dtype, leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     autocast = autocast_dtype()
-    call = repr((shapes, str(spec), threads, flags, fused, has_grad, autocast, layout.places))
+    call = repr((shapes, str(spec), threads, flags, fused, has_grad, autocast, torch.get_default_dtype(), layout.places))
     base = _key.digest(module, [(name, layout.get(name)) for name in moving], [layout.get(name) for name in fixed], call)
     if cotangents is None and has_grad and not fused:
         cotangents = _cache.read_used(base)
@@ -177,8 +179,9 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
         with torch.set_grad_enabled(request.has_grad), one_forward(request.module):
             results = flat(*given)
         if changed := [name for name, each, version in zip(names, given, versions, strict=True) if each._version != version]:
-            raise CompileError(f"the module changes {changed[0]} in place; give it a copy")
-        check_graph(results)
+            what = changed[0].replace("input.", "argument ").removeprefix("weight.")
+            raise CompileError(f"the module changes {what} in place: give it a copy")
+        check_graph(results, [*given, *map(layout.get, layout.parameters)])
         torch.onnx.export(
             flat,
             given,
@@ -192,7 +195,10 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
         )
     for leaf in flat.constants:
         if not (leaf is None or isinstance(leaf, (bool, int, float, str))):
-            raise CompileError(f"an output is a {type(leaf).__qualname__}, neither a tensor nor a plain value")
+            raise CompileError(
+                f"an output is a {type(leaf).__qualname__}, neither a tensor nor a plain value, nor a container that PyTorch's "
+                "pytrees know: give a tuple, a dict or a namedtuple (of a dataclass: torch.export.register_dataclass)"
+            )
     wanted = {name: layout.get(name) for name in request.trained if name not in inputs}
     wanted |= {f"input.{i}": each for i, each in enumerate(given) if each.requires_grad}
     return {
@@ -203,7 +209,7 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
         "dtypes": [str(each.dtype).removeprefix("torch.") for each in results],
         "tensors": flat.tensors,
         "constants": flat.constants,
-        "spec": pytree.treespec_dumps(flat.spec),
+        "spec": _trees.dump(flat.spec),
     }
 
 
@@ -220,49 +226,49 @@ def _reached(results: tuple[torch.Tensor, ...], wanted: dict[str, torch.Tensor])
     return found
 
 
-def _name_gradients(request: Request, sources: list[int]) -> list[str]:
+def _name_gradients(sources: list[int], reached: set[str]) -> list[str]:
     """Flags for the gradients that a backward step takes and gives."""
-    tensors = [leaf for leaf in request.leaves if isinstance(leaf, torch.Tensor)]
     flags = [flag for i in sources for flag in ("--cotangents", f"output.{i}")]
-    flags += [flag for i, each in enumerate(tensors) if each.requires_grad for flag in ("--input-gradients", f"input.{i}")]
-    return [*flags, "--bind", "parameters,gradients"]
+    inputs = sorted(name for name in reached if name.startswith("input."))
+    return [*flags, *(flag for name in inputs for flag in ("--input-gradients", name)), "--bind", "parameters,gradients"]
 
 
 def _compile(request: Request, folder: Path) -> dict[str, Any]:
     """What is known of the artifact that is in the folder then."""
+    model, names = folder / "model.onnx", folder / "trained.txt"
     inputs = list(request.frozen)
-    first: dict[str, Any] = {}  # before weights became inputs: outputs depend on what they depend on
-    while True:
-        meta = _export(request, inputs, folder / "model.onnx")
-        first = first or {key: meta[key] for key in ("differentiable", "reached")}
-        meta.update(first)
-        sources = meta["differentiable"] if request.cotangents is None else request.cotangents
-        trained = [name for name in request.trained if name not in inputs]
-        (folder / "trained.txt").write_text("".join(f"m.{name}\n" for name in trained))
-        if not request.has_grad:
-            flags = ["--loss", "none"]
-        else:
-            flags = ["--loss", "output:output.0"] if request.fused else _name_gradients(request, sources)
-            flags += ["--train", f"@{folder / 'trained.txt'}", "--no-weights", "--batch-norm", "as-exported:unbiased=1"]
-        arguments = [
-            *("train", str(folder / "model.onnx"), "--output", str(folder / "artifact"), "--quiet"),
-            *(() if "--target" in request.flags else ("--target", "native")),
-            *("--max-workers", str(request.threads), *flags, *request.flags),
-        ]
-        try:
-            run_compiler(arguments)
-        except CompileError as error:  # in one line, without the name of a file that is gone by then
-            lines = str(error).replace(f"{folder / 'model.onnx'}: ", "").splitlines()
-            raise CompileError(" ".join(line.strip() for line in lines)) from error
-        manifest = json.loads((folder / "artifact" / "manifest.json").read_text())
-        baked = {each["name"].removeprefix("m.") for each in manifest["frozen"]}
-        stale = [] if request.fused else [name for name in trained if name in baked]
-        if not stale:
-            break
-        inputs += stale  # no gradient reaches them, but others may change them: they must not be constants
+    meta = _export(request, inputs, model)
+    sources = meta["differentiable"] if request.cotangents is None else request.cotangents
+    if request.has_grad and not sources:
+        raise CompileError("no output has a gradient, although something is trained: call it under torch.no_grad()")
+    reached = set().union(*(meta["reached"][i] for i in sources))
+    trained = [name for name in request.trained if name in reached]
+    if unreached := [name for name in request.trained if name not in reached]:
+        # Others may change them: they must not be constants. Outputs depend on what they have depended on.
+        inputs += unreached
+        meta = _export(request, inputs, model) | {key: meta[key] for key in ("differentiable", "reached")}
+    names.write_text("".join(f"m.{name}\n" for name in trained))
+    if not request.has_grad:
+        flags = ["--loss", "none"]
+    else:
+        flags = ["--loss", "output:output.0"] if request.fused else _name_gradients(sources, reached)
+        flags += ["--train", f"@{names}", "--materialize-gradients", f"@{names}"]  # PyTorch has zeros where none reaches them
+        flags += ["--no-weights", "--batch-norm", "as-exported:unbiased=1"]
+    arguments = [
+        *("train", str(model), "--output", str(folder / "artifact"), "--quiet"),
+        *(() if "--target" in request.flags else ("--target", "native")),
+        *("--max-workers", str(request.threads), *flags, *request.flags),
+    ]
+    try:
+        run_compiler(arguments)
+    except CompileError as error:  # without the name of a file that is gone by then
+        raise CompileError(explain(str(error).replace(f"{model}: ", ""))) from error
+    manifest = json.loads((folder / "artifact" / "manifest.json").read_text())
+    if lost := {each["name"].removeprefix("m.") for each in manifest["frozen"]} & set(trained):
+        raise CompileError(f"parameter '{min(lost)}' has a gradient that the exported graph has not")
     meta["cotangents"] = sources
-    for name in ("model.onnx", "trained.txt"):
-        (folder / name).unlink()
+    model.unlink()
+    names.unlink()
     _verify(request, folder, meta)
     return meta
 
@@ -276,11 +282,17 @@ def _verify(request: Request, folder: Path, meta: dict[str, Any]) -> None:
 
 def _work(request: Request, folder: Path) -> None:
     """What the child does; its end is that of the process."""
-    status = 1
     try:
-        os.setpgid(0, 0)  # with the compiler, so that both can be ended
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.nice(10)
+        run_clean(lambda: _make(request, folder))
+    finally:
+        os._exit(1)
+
+
+def _make(request: Request, folder: Path) -> None:
+    status = 1
+    try:
         torch.set_num_threads(1)
         log = os.open(folder / "log.txt", os.O_WRONLY | os.O_CREAT, 0o600)
         os.dup2(log, 1)
@@ -303,7 +315,7 @@ def _work(request: Request, folder: Path) -> None:
         status = 0
     except BaseException as error:
         try:
-            text = str(error) if isinstance(error, CompileError) else f"{type(error).__name__}: {error}"
+            text = str(error) if isinstance(error, CompileError) else explain_exception(error)
             (folder / "error.txt").write_text(text)
             traceback.print_exc()
             sys.stderr.flush()
@@ -349,6 +361,6 @@ class Job(Forked):
             try:
                 self.error = (self.folder / "error.txt").read_text()
             except OSError:
-                self.error = f"signal {-code} has ended it" if code < 0 else f"it has ended with status {code}"
+                self.error = f"signal {-code} has ended the process that compiles" if code < 0 else "the process that compiles has ended"
             shutil.rmtree(self.folder, ignore_errors=True)
         return True

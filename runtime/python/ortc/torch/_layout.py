@@ -150,8 +150,21 @@ class Layout:
         """Parameters and statistics that steps only read."""
         return [name for name in (*self.parameters, *self.fixed_statistics) if name not in set(trained)]
 
-    def refusal(self) -> str:
+    def is_trained(self) -> bool:
+        """Whether a parameter has a gradient."""
+        return any([each.requires_grad for each in self._live])
+
+    def is_dense(self) -> bool:
+        """Whether all parameters are in order of rows."""
+        return all([each.is_contiguous() for each in self._live])
+
+    def refusal(self, has_grad: bool = True) -> str:
         """What of the module has other numbers, or other gradients, when it is exported; empty where nothing has."""
+        if has_grad and any(each.grad_fn is not None for each in self.fixed_tensors):
+            return (
+                "a tensor that is no parameter comes with a gradient from outside of forward (weight_norm and spectral_norm of "
+                "torch.nn.utils do so; those of torch.nn.utils.parametrizations do not)"
+            )
         for name in self.parameters:
             parameter = self.get(name)
             if isinstance(parameter, torch.nn.UninitializedParameter):
@@ -179,10 +192,12 @@ class Layout:
         """What of its tensors steps cannot use in place."""
         for name in (*self.parameters, *self.statistics):
             each = self.get(name)
-            if each.device.type != "cpu" or each.is_floating_point() and (
-                each.dtype != torch.float32 or not each.is_contiguous() or each.is_neg()
-            ):
-                return f"'{name}' is not dense float32 on the processor"
+            if each.device.type != "cpu" or each.layout is not torch.strided:
+                return f"'{name}' is on {each.device}, {each.layout}: parameters and statistics are dense, on the processor"
+            if each.is_floating_point() and each.dtype != torch.float32:
+                return f"'{name}' is {each.dtype}: parameters and statistics are float32 (module.float(), and torch.autocast)"
+            if each.is_neg() or (name in self.statistics and not each.is_contiguous()):
+                return f"'{name}' is a view with other strides or signs: give it memory of its own (clone())"
         return ""
 
     def count_batches(self) -> None:

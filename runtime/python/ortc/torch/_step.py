@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 
 from ortc import _runtime
 from ortc._artifact import Artifact
-from ortc.torch import _threads
+from ortc.torch import _threads, _trees
 
 _ALIGNMENT = 64
 _CPU = torch.device("cpu")
@@ -97,7 +96,7 @@ class Step:
 
     def __init__(self, folder: Path, meta: dict[str, Any], module: torch.nn.Module, threads: int) -> None:
         """`meta`: what is known of the artifact in `folder`."""
-        self.spec = pytree.treespec_loads(meta["spec"])
+        self.spec = _trees.load(meta["spec"])
         self.tensor_places: list[int] = meta["tensors"]
         self.constants: list[Any] = meta["constants"]
         self.takes_tensors: bool = meta["takes_tensors"]
@@ -119,21 +118,24 @@ class Step:
         frame = Frame(self)
         self.idle.append(frame)
         names = frame.native.names
-        self.inputs = names("inputs")
+        taken = names("inputs")
+        self.taken = len(taken)
+        """Inputs that forward reads; the others have gradients of zeros."""
+        self.inputs = taken + [f"input.{i}" for i in _numbers(names("input_gradients")) if f"input.{i}" not in taken]
         self.sources: list[tuple[int | None, str]] = [
             (int(rest), "") if kind == "input" else (None, rest)
             for kind, _, rest in (name.partition(".") for name in self.inputs)
         ]
         """Of the inputs: numbers of the call's tensors, or names of weights that are not trained."""
-        self.gives_tensor = self.spec.is_leaf()
+        self.gives_tensor = self.spec.is_leaf() and len(self.tensor_places) == 1
         self.outputs = _numbers(names("outputs"))
         bound = [name.removeprefix("m.") for name in names("bound")]
-        order = [name.removeprefix("m.").removesuffix(".gradient") for name in names("gradients")]
+        order = [name.removeprefix("m.").removesuffix(".gradient") for name in names("gradients")]  # some of zeros, and of nothing bound
         self.cotangent_order = _numbers(names("cotangents"))
         self.reread = _numbers(names("reread"))
         self.kept = [self.inputs.index(name) for name in names("kept")]
         tensors = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers())
-        self.trained = [name for name in bound if name in set(order)]
+        self.trained = [name for name in bound if name in set(order)] + [name for name in order if name not in set(bound)]
         self.statistics = [name for name in bound if name not in set(order)]
         place = {name: i for i, name in enumerate([*self.trained, *self.statistics])}
         self.bound_order = [place[name] for name in bound]
@@ -168,7 +170,7 @@ class Step:
         assert lease.frame is not None
         results = [torch.empty(shape, dtype=dtype, device=_CPU) for shape, dtype in self.results]
         bound = tuple([weights[i] for i in self.bound_order])
-        lease.frame.native.forward(inputs, bound, tuple([results[i] for i in self.outputs]), seed)
+        lease.frame.native.forward(inputs[: self.taken], bound, tuple([results[i] for i in self.outputs]), seed)
         return results
 
     def backward(
@@ -224,6 +226,9 @@ class Call:
     weights: tuple[torch.Tensor, ...] = ()
     versions: tuple[int, ...] = ()
     lease: _Lease | None = None
+    is_checkpointed: bool = False
+    is_dense: bool = True
+    """Weights are in order of rows."""
     again: Callable[[Sequence[Any]], list[Any]] | None = None
     """Takes gradients of outputs, and computes forward and backward anew with PyTorch: gradients of inputs, and of the trained
     parameters."""
@@ -243,12 +248,15 @@ class Apply(torch.autograd.Function):
         inputs, trained = tensors[:count], tensors[count:]
         call.weights = trained + call.statistics
         call.versions = tuple([each._version for each in trained])
-        results = step.forward(call.lease, inputs, call.weights, call.seed)
+        weights = call.weights if call.is_dense else tuple([each.contiguous() for each in call.weights])
+        results = step.forward(call.lease, inputs, weights, call.seed)
         ctx.call = call
         if step.gradient_inputs:
             call.like = tuple((inputs[i].shape, inputs[i].dtype) for i in step.gradient_inputs)
         if step.kept or step.reread:
             ctx.save_for_backward(*[inputs[i] for i in step.kept], *[results[i] for i in step.reread])
+        elif call.is_checkpointed and call.statistics:  # a checkpoint that nothing is saved in does not move them again
+            ctx.save_for_backward(torch.empty(0, device=_CPU))
         if step.fixed:
             ctx.mark_non_differentiable(*[results[i] for i in step.fixed])
         return tuple(results)
@@ -293,7 +301,8 @@ class Apply(torch.autograd.Function):
         inputs = tuple([torch.empty(shape, dtype=dtype, device=_CPU) for shape, dtype in call.like])
         kept = len(step.kept)
         dense = tuple([each.contiguous() for each in saved])
-        buffer = step.backward(frame, cotangents, dense[:kept], call.weights, dense[kept:], inputs)
+        reread = dense[kept : kept + len(step.reread)]
+        buffer = step.backward(frame, cotangents, dense[:kept], call.weights, reread, inputs)
         gradients = step.gradients(buffer, plan)
         assert call.lease is not None
         call.lease.end()

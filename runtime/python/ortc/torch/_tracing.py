@@ -11,8 +11,10 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
+from torch.nn.modules import transformer
 
 from ortc._errors import CompileError
+from ortc.torch._losses import FORMULAS
 
 _TAKES = {
     *(getattr(torch.Tensor, name) for name in ("__bool__", "__int__", "__float__", "__index__", "item", "tolist")),
@@ -64,6 +66,10 @@ _SIZES = {
 """Of every tensor, within functions of PyTorch too."""
 
 
+def _is_said_to_be_causal(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:
+    return is_causal is True
+
+
 class Tracing(torch.overrides.TorchFunctionMode):
     """For one forward.
 
@@ -81,14 +87,23 @@ class Tracing(torch.overrides.TorchFunctionMode):
 
     def __enter__(self) -> Any:
         # Libraries take the way of a compilation: they do not look at numbers there, and sizes are numbers.
-        self.asked = torch.compiler.is_compiling, torch.jit.is_tracing
-        torch.compiler.is_compiling, torch.jit.is_tracing = lambda: True, lambda: False
+        functions: list[tuple[Any, str, Any]] = [(torch.compiler, "is_compiling", lambda: True), (torch.jit, "is_tracing", lambda: False), *FORMULAS]
+        # A mask that is causal gives the same as a mask, and PyTorch's question would be a look at its numbers.
+        functions.append((transformer, "_detect_is_causal_mask", _is_said_to_be_causal))
+        self.kept = [(owner, name, getattr(owner, name)) for owner, name, _ in functions]
+        for owner, name, function in functions:
+            setattr(owner, name, function)
+        # The fast path of evaluation is one operator, which does no more than the modules within it.
+        self.is_fast = torch.backends.mha.get_fastpath_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)
         for name, value in self.replaced.items():
             setattr(torch.Tensor, name, value)
         return super().__enter__()
 
     def __exit__(self, *arguments: Any) -> None:
-        torch.compiler.is_compiling, torch.jit.is_tracing = self.asked
+        for owner, name, function in self.kept:
+            setattr(owner, name, function)
+        torch.backends.mha.set_fastpath_enabled(self.is_fast)
         for name in self.replaced:
             delattr(torch.Tensor, name)  # those of its base again
         super().__exit__(*arguments)

@@ -99,14 +99,14 @@ class Trainer:
         self._whole = _WithLoss(model, loss)
         self._places: dict[str, tuple[torch.Tensor, int]] = {}
         """In the memory of the session, with the address."""
-        self._sessions: dict[Any, tuple[Session, list[tuple[str, int]], list[Any]]] = {}
+        self._sessions: dict[Any, tuple[Session, list[tuple[str, int | str]], list[Any]]] = {}
         """With the session's inputs and which of the tensors they are, and what has its address in the key."""
         self._call: Any = None
         """What the last step was given; and what the module was then:"""
         self._taken: Layout | None = None
         self._fixed: list[torch.Tensor] = []
         self._known: list[Any] = []
-        self._names: list[tuple[str, int]] = []
+        self._names: list[tuple[str, int | str]] = []
         self._current: Session | None = None
         self._followed: Session | None = None
         self._layout: Layout | None = None
@@ -126,7 +126,8 @@ class Trainer:
         if self._described is not None:
             self._described.follow(session, session is not self._followed)
             self._followed = session
-        loss = session.train_step(**{name: _plain(leaves[i]) for name, i in self._names})
+        given = {name: leaves[i] if isinstance(i, int) else layout.get(i) for name, i in self._names}
+        loss = session.train_step(**{name: _plain(each) for name, each in given.items()})
         layout.count_batches()
         return loss
 
@@ -156,7 +157,7 @@ class Trainer:
             raise ShapeError("the first step makes the session")
         return self._current
 
-    def _compile(self, layout: Layout, leaves: list[torch.Tensor], spec: Any) -> tuple[Session, list[tuple[str, int]]]:
+    def _compile(self, layout: Layout, leaves: list[torch.Tensor], spec: Any) -> tuple[Session, list[tuple[str, int | str]]]:
         if refusal := layout.refusal():
             raise CompileError(refusal)
         request = make_request(self._whole, self._whole.forward, layout, leaves, spec, None, self.threads, self.flags, fused=True)
@@ -210,10 +211,14 @@ class Trainer:
         self._compared.add(request.digest)
         return ""
 
-    def _open(self, folder: Path, _: dict[str, Any]) -> tuple[Session, list[tuple[str, int]]]:
+    def _open(self, folder: Path, meta: dict[str, Any]) -> tuple[Session, list[tuple[str, int | str]]]:
         session = Session(Artifact(folder / "artifact"), threads=self.threads)
         steps = session.program.steps()["default"]["train"]
-        return session, [(name, int(name.split(".")[1])) for name, _, _ in steps[0]]
+        found: list[tuple[str, int | str]] = []
+        for name, _, _ in steps[0]:
+            kind, _, rest = name.partition(".")
+            found.append((name, int(rest) if kind == "input" else rest))  # a weight that no gradient reaches
+        return session, found
 
     def _move_to(self, session: Session, layout: Layout) -> None:
         """Takes state along, and lets the module's tensors be those of the session."""

@@ -98,7 +98,7 @@ def _compiled(
     """The same of the compiled step."""
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     inputs = tuple((layout.get(name) if number is None else tensors[number]).detach().contiguous() for number, name in step.sources)
-    weights = (*trained, *(layout.get(name).clone() for name in step.statistics))
+    weights = (*(each.contiguous() for each in trained), *(layout.get(name).clone() for name in step.statistics))
     lease = step.lease()
     with torch.no_grad():
         outputs = step.forward(lease, inputs, weights, 0)

@@ -27,6 +27,7 @@ from ortc.torch import _cache, _key
 from ortc.torch._compare import PATIENCE_S, Comparison, compare
 from ortc.torch._export import Job, Request, make_request
 from ortc.torch._layout import Layout, keep
+from ortc.torch._modes import Checkpoints, find_observer, is_traced
 from ortc.torch._report import Report
 from ortc.torch._step import Apply, Call, Step, autocast_dtype
 from ortc.torch._threads import default_threads
@@ -35,28 +36,21 @@ _MOST_SHAPES = 8
 _WARNED_SHAPES = 4
 _MOST_JOBS = 2
 _MOST_KINDS = 64
+_WORTH = 32
+"""Compiled calls for each module that the module has been, which pay for its compilation."""
+_MOST_CHANGES = 2
+"""Of the module by calls of one kind: the first one may make what others use."""
+_CHANGES = "the module changes its attributes or buffers in forward, which a compiled step does not"
 _PLAIN = {type(None), bool, int, float, str}
 _numbers = itertools.count(1)
-
-
-def _is_special() -> bool:
-    """Whether a call means more than its numbers: it is traced, hooks of all modules, dual numbers, torch.func."""
-    hooks = torch.nn.modules.module
-    return bool(
-        torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
-        or hooks._global_forward_hooks
-        or hooks._global_forward_pre_hooks
-        or hooks._global_backward_hooks
-        or torch.autograd.forward_ad._current_level >= 0
-        or torch._C._functorch.peek_interpreter_stack() is not None
-    )
 
 
 class _Entry:
     """What becomes of calls of one kind."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, call: Any, reason: str) -> None:
+        self.call = call
+        """Their kind, whatever the module is."""
         self.step: Step | None = None
         self.job: Job | None = None
         self.found: Step | None = None
@@ -100,6 +94,8 @@ class Compiled:
         self.layout: Layout | None = None
         """As of the last call; a copy's module is not whole before that."""
         self.state: list[Any] = []
+        self.is_trained = self.is_dense = True
+        """Whether a parameter has a gradient, and whether all are in order of rows."""
         self.kind = 0
         """A number for what the module is now: plain attributes, what its tensors are, values of its buffers."""
         self.kinds: dict[Any, tuple[int, list[Any]]] = {}
@@ -114,6 +110,9 @@ class Compiled:
         self.used: dict[Any, set[int]] = {}
         self.numbers: dict[Any, tuple[list[Any], set[int]]] = {}
         """Of calls of one kind: the arguments of the first, and which of them have changed since."""
+        self.changes: dict[Any, int] = {}
+        """Of calls of one kind: how many have changed the module."""
+        self.checkpoints = Checkpoints()
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -133,42 +132,68 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if args and args[0] is self.module:  # as a bound method: accelerate, where it takes mixed precision away
             args = args[1:]
-        if _is_special():
+        if is_traced():
             return self._eager(args, kwargs)
         leaves: Sequence[Any] = args
         spec = self.plain = None
         if kwargs or not all([isinstance(each, torch.Tensor) for each in args]):
             given, spec = pytree.tree_flatten((args, kwargs))
             leaves, self.plain = self._lift(given, spec), given
-        has_grad = is_grad_enabled()
-        reason, waiting = self.refusal, ""
-        if not reason and not has_grad and self.module.training:
+        checkpoint = self.checkpoints.now()
+        if checkpoint is not None and checkpoint[1] is not None:
+            return self._repeat(checkpoint[0][checkpoint[1] :], args, kwargs, leaves, spec)
+        reason, waiting, entry = self.refusal or find_observer(), "", None
+        if not reason and self.module.training and not is_grad_enabled():
             self.is_called_without = True
             reason = "gradients are disabled in training mode"
         if not reason:
             layout = self._follow()
-            entry = self._find(layout, leaves, spec, has_grad)
+            has_grad = is_grad_enabled() and (
+                self.is_trained or any([each.requires_grad for each in leaves if isinstance(each, torch.Tensor)])
+            )
+            if has_grad or not self.module.training:
+                entry = self._find(layout, leaves, spec, has_grad)
+            else:
+                reason = "nothing has a gradient in training mode: eval() lets it be compiled"
+        if entry is not None:
             if entry.step is not None and entry.step.is_random and self.is_called_without:
                 entry.step, entry.reason = None, "a module with random operators is called without gradients, too"
             if entry.step is not None:
                 self.report.compiled += 1
-                return self._run(entry, entry.step, layout, leaves, spec, has_grad)
+                if checkpoint is not None:
+                    checkpoint[0].append((entry, entry.step))
+                return self._run(entry, entry.step, layout, leaves, spec, has_grad, checkpoint is not None)
             reason, waiting = entry.reason, entry.waiting
         if reason and self.options["fallback"] == "error":
             raise CompileError(f"ortc.torch: this call is not compiled: {reason}")
         self.report.eager[reason or waiting] += 1
-        return self._watched(args, kwargs, leaves, spec)
+        if checkpoint is not None:
+            checkpoint[0].append(None)
+        return self._watched(entry, args, kwargs, leaves, spec)
 
     def _eager(self, args: Any, kwargs: Any) -> Any:
         return type(self.module).forward(self.module, *args, **kwargs)
 
-    def _watched(self, args: Any, kwargs: Any, leaves: Sequence[Any], spec: Any) -> Any:
-        """An eager call that notes which outputs get gradients."""
+    def _repeat(self, rest: Sequence[Any], args: Any, kwargs: Any, leaves: Sequence[Any], spec: Any) -> Any:
+        """A call that a checkpoint computes again. `rest`: what it ran the first time, and what followed."""
+        if not rest or rest[0] is None:
+            self.report.eager["a checkpoint computes again what was not compiled"] += 1
+            return self._eager(args, kwargs)
+        self.report.compiled += 1
+        entry, step = rest[0]
+        return self._run(entry, step, self._follow(), leaves, spec, True, True)
+
+    def _watched(self, entry: _Entry | None, args: Any, kwargs: Any, leaves: Sequence[Any], spec: Any) -> Any:
+        """An eager call that notes which outputs get gradients, and whether the module is another one then."""
+        if entry is None:
+            return self._eager(args, kwargs)
         layout = self._follow()
         before = layout.values()
         result = self._eager(args, kwargs)
         if before != (layout if layout.is_current() else Layout(self.module)).values():
-            self.refusal = "the module changes its attributes or buffers in forward"
+            if len(self.changes) > _MOST_KINDS:
+                self.changes.clear()
+            self.changes[entry.call] = self.changes.get(entry.call, 0) + 1
         if torch.is_grad_enabled():
             used = self.used.setdefault((spec, len(leaves)), set())
             tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
@@ -205,8 +230,10 @@ class Compiled:
         state = layout.state()
         if state != self.state or not self.kind:
             self.state = state
+            self.is_trained, self.is_dense = layout.is_trained(), layout.is_dense()
             if len(self.kinds) > _MOST_KINDS:
-                self.refusal = f"the module has been {_MOST_KINDS} different ones: attributes or buffers change from call to call"
+                if self.report.compiled < _MOST_KINDS * _WORTH:
+                    self.refusal = f"the module has been {_MOST_KINDS} different ones: attributes or buffers change from call to call"
                 self.kinds.clear()
                 self.forget()
             key = (layout.attributes, *state)
@@ -229,10 +256,13 @@ class Compiled:
             else (leaf if leaf.__class__ in _PLAIN else None, leaf.__class__)
             for leaf in leaves
         ]
-        key = (spec, has_grad, autocast_dtype(), self.kind, *parts)
+        call = (spec, has_grad, autocast_dtype(), torch.get_default_dtype(), *parts)
+        key = (self.kind, call)
         entry = self.entries.get(key)
         if entry is None:
-            entry = self.entries[key] = _Entry(self._refuse_arguments(leaves) or layout.refusal() or layout.misplaced())
+            reason = _CHANGES if self.changes.get(call, 0) >= _MOST_CHANGES else ""
+            reason = reason or self._refuse_arguments(leaves) or layout.refusal(has_grad) or layout.misplaced()
+            entry = self.entries[key] = _Entry(call, reason)
             if not entry.reason:
                 self._warn_of_shapes(leaves)
             while len(self.entries) > _MOST_SHAPES:
@@ -242,9 +272,9 @@ class Compiled:
             self.entries.move_to_end(key)
         if entry.step is None and not entry.reason:
             used = self.used.get((spec, len(leaves))) if has_grad else None
-            self._advance(entry, layout, leaves, spec, used, self.options["wait"])
+            self._advance(entry, layout, leaves, spec, used, has_grad, self.options["wait"])
         elif has_grad and entry.step is not None and not entry.reason and entry.used and entry.used != entry.step.cotangent_set:
-            self._advance(entry, layout, leaves, spec, entry.used, False)
+            self._advance(entry, layout, leaves, spec, entry.used, has_grad, False)
         entry.calls += 1
         return entry
 
@@ -273,13 +303,15 @@ class Compiled:
 
     # ---- Compiling.
 
-    def _advance(self, entry: _Entry, layout: Layout, leaves: Sequence[Any], spec: Any, used: set[int] | None, wait: bool) -> None:
+    def _advance(
+        self, entry: _Entry, layout: Layout, leaves: Sequence[Any], spec: Any, used: set[int] | None, has_grad: bool, wait: bool
+    ) -> None:
         """Looks for the artifact, starts what makes it, or takes it. Where there is one already, for other gradients, that
         goes on until then."""
         if entry.comparison is not None and self._is_taken(entry, math.inf if wait else 0.0) is not False:
             return
         if entry.job is None:
-            request = self._request(layout, leaves, spec, sorted(used) if used else None)
+            request = self._request(layout, leaves, spec, sorted(used) if used else None, has_grad)
             request.digest = self.own.get(request.digest, request.digest)
             if self._look_up(entry, request, wait) is not False:
                 return
@@ -301,7 +333,7 @@ class Compiled:
             return
         job, entry.job = entry.job, None
         if not job.error and used and entry.requested and not used <= entry.requested:
-            return self._advance(entry, layout, leaves, spec, used, wait)  # other outputs have had gradients meanwhile
+            return self._advance(entry, layout, leaves, spec, used, has_grad, wait)  # other outputs have had gradients meanwhile
         if job.error:
             self._fail(entry, job.error)
             return
@@ -356,7 +388,9 @@ class Compiled:
         self.report.artifacts = sum(each.step is not None for each in self.entries.values())
         return step is not None
 
-    def _request(self, layout: Layout, leaves: Sequence[Any], spec: Any, cotangents: list[int] | None) -> Request:
+    def _request(
+        self, layout: Layout, leaves: Sequence[Any], spec: Any, cotangents: list[int] | None, has_grad: bool
+    ) -> Request:
         if spec is None:
             spec = pytree.tree_structure((tuple(leaves), {}))
         return make_request(
@@ -369,11 +403,14 @@ class Compiled:
             self.options["threads"],
             self.options["flags"],
             self.plain,
+            has_grad=has_grad,
         )
 
     # ---- Running.
 
-    def _run(self, entry: _Entry, step: Step, layout: Layout, leaves: Sequence[Any], spec: Any, has_grad: bool) -> Any:
+    def _run(
+        self, entry: _Entry, step: Step, layout: Layout, leaves: Sequence[Any], spec: Any, has_grad: bool, is_checkpointed: bool
+    ) -> Any:
         tensors = leaves if step.takes_tensors else [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         given = []
         for number, name in step.sources:
@@ -382,17 +419,18 @@ class Compiled:
                 each = each.resolve_neg().clone(memory_format=torch.contiguous_format)
             given.append(each)
         trained, statistics = layout.find(step.trained), tuple(layout.find(step.statistics))
+        if statistics:  # before the step, which a checkpoint may end early
+            torch.autograd.graph.increment_version(statistics)
+            layout.count_batches()
         seed = int(torch.randint(2**31, ())) if step.is_random else 0
         if has_grad:
             again = functools.partial(self._again, leaves, spec, step.sources, given, trained)
-            results = Apply.apply(Call(step, entry.note, statistics, seed, again=again), *given, *trained)
+            call = Call(step, entry.note, statistics, seed, again=again, is_dense=self.is_dense, is_checkpointed=is_checkpointed)
+            results = Apply.apply(call, *given, *trained)
         else:
             lease = step.lease()
             results = step.forward(lease, tuple(given), statistics, seed)
             lease.end()
-        if statistics:
-            torch.autograd.graph.increment_version(statistics)
-            layout.count_batches()
         if step.gives_tensor:
             return results[0]
         flat = list(step.constants)

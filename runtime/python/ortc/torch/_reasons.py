@@ -1,0 +1,45 @@
+"""Why a module is not compiled, in words of the module: the compiler speaks of its flags and of nodes, and exporters of their rules.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import re
+
+_RULES: list[tuple[str, str]] = [
+    (r"--input-gradients 'input\.(\d+)' is no input .*", r"tensor \1 of its arguments has a gradient that the exported graph has not"),
+    (r"--cotangents 'output\.(\d+)' is no output .*", r"output \1 has a gradient, and is of a type that is not compiled"),
+    (
+        r"one value a channel has no variance \(--batch-norm with unbiased=1\)",
+        r"one value a channel has no variance: give it more than one sample, or eval()",
+    ),
+    (r"--bind is for processors: .*", r"steps of modules run on processors: leave target= out"),
+    (r"there is nothing to train: .*", r"none of its parameters is trained"),
+    (r"; bind them with --shape .*", r""),
+    (r"(\d+) parts? of the model cannot be compiled:", r"\1 of its operators cannot be compiled:"),
+    (r" \(since opset \d+\)", r""),
+    (r" '/m/((?:[^'/]+/)+)[^'/]+'", r" in '\1'"),
+    (r" '/m/[^'/]+'", r""),
+    (r"'m\.(?:model\.)?([^']+)'", r"'\1'"),
+    (r"\bthe model\b", r"the module"),
+    (r"--([a-z][a-z0-9-]*)", r"\1="),  # those of compile_ have such names
+]
+_NO_RULE = re.compile(r"Exporting the operator '(?:aten|prim)?:*([^']+)'")
+
+
+def explain(text: str) -> str:
+    """A refusal of the compiler."""
+    text = " ".join(line.strip() for line in text.splitlines())
+    for pattern, replacement in _RULES:
+        text = re.sub(pattern, replacement, text)
+    text = re.sub(r" in '([^']+)/'", lambda found: f" in '{found[1].removeprefix('model/').replace('/', '.')}'", text)
+    return re.sub(r"\b([a-z0-9]+(?:-[a-z0-9]+)+)=", lambda found: found[1].replace("-", "_") + "=", text)
+
+
+def explain_exception(error: BaseException) -> str:
+    """What the module, PyTorch or its exporter has raised."""
+    text = str(error)
+    if found := _NO_RULE.search(text):
+        return f"the module calls {found[1]}, for which PyTorch's exporter to ONNX has no rule: compile_ the modules around it"
+    return f"exporting the module, or comparing it with PyTorch, has ended with {type(error).__name__}: {text}"
