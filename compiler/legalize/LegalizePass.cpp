@@ -31,6 +31,7 @@ struct LegalizePass : impl::LegalizePassBase<LegalizePass> {
     options.float64 = float64;
     ORTC_TRY(readPatterns(train, options.train));
     ORTC_TRY(readPatterns(freeze, options.freeze));
+    ORTC_TRY(readPatterns(materialized, options.materialized));
     ORTC_TRY(parseBatchNorm(batchNorm).moveTo(options.batchNorm));
     ORTC_TRY(parseDropout(dropout).moveTo(options.dropout));
     if (!llvm::is_contained({"train", "eval", "both"}, mode))

@@ -28,6 +28,8 @@ def LegalizePass : Pass<"ortc-legalize", "::mlir::ModuleOp"> {
     ListOption<"shapes", "shape", "std::string", "NAME=N or INPUT=AxBxC, as --shape of the driver takes them">,
     ListOption<"train", "train", "std::string", "patterns of initializers that are trained">,
     ListOption<"freeze", "freeze", "std::string", "patterns of initializers that are not trained">,
+    ListOption<"materialized", "materialize-gradients", "std::string",
+               "patterns of initializers that stay trained where no gradient reaches them">,
     ListOption<"outputs", "loss-outputs", "std::string", "outputs that the loss is computed from; all by default">,
     Option<"batchNorm", "batch-norm", "std::string", "\"as-exported\"", "as-exported, train or frozen">,
     Option<"dropout", "dropout", "std::string", "\"as-exported\"", "as-exported or train">,

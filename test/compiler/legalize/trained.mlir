@@ -2,6 +2,7 @@
 // RUN: FileCheck %s --check-prefix=WARNING --input-file=%t
 // RUN: ortc-opt %s --ortc-legalize="mode=train train=w,step freeze=w" 2>%t | FileCheck %s --check-prefix=CHOSEN
 // RUN: FileCheck %s --check-prefix=IGNORED --input-file=%t
+// RUN: ortc-opt %s --ortc-legalize="mode=train train=w,step,unread materialize-gradients=step,unread" 2>&1 | FileCheck %s --check-prefix=ZEROS
 // Which initializers are trained: what a gradient reaches, except lifted constants; --train and --freeze decide first.
 
 // CHECK-NOT: constant
@@ -20,6 +21,10 @@
 // WARNING: trained although the exporter made up the name: 'val_2' (3 elements); --freeze what is a table and no weight
 // CHOSEN-NOT: parameter
 // CHOSEN: func.func
+// ZEROS-NOT: but stay
+// ZEROS: train.tensor @w parameter "w"
+// ZEROS: train.tensor @step parameter "step"
+// ZEROS: train.tensor @unread parameter "unread"
 // IGNORED: 'step' is named by --train but stays constant: no gradient of the loss can reach it
 onnx.graph "g" ["x"] [[]] -> ["y"] [!onnx.any] [[]] {
 ^bb0(%x: tensor<2x3xf32>):
@@ -34,6 +39,7 @@ onnx.graph "g" ["x"] [[]] -> ["y"] [!onnx.any] [[]] {
   %table = onnx.initializer "table" dense<0.5> : tensor<3xf32> {onnx.origin = "buffer"}
   %lifted = onnx.initializer "lifted" dense<0.5> : tensor<3xf32> {onnx.origin = "constant"}
   %limit = onnx.initializer "limit" dense<0.5> : tensor<f32>
+  %unread = onnx.initializer "unread" dense<0.5> : tensor<2xf32> {onnx.origin = "buffer"}
   %sum = onnx.node "Sum" since 13 (%x, %folded, %mask, %zeros, %table, %lifted) {} -> ["sum"] : (tensor<2x3xf32>, tensor<f32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> !onnx.any
   %clipped = onnx.node "Clip" since 13 (%sum, %limit) {} -> ["clipped"] : (!onnx.any, tensor<f32>) -> !onnx.any
   %a = onnx.node "Mul" since 14 (%clipped, %w) {} -> ["a"] : (!onnx.any, tensor<3xf32>) -> !onnx.any

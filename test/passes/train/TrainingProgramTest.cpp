@@ -694,4 +694,38 @@ TEST_F(TrainingProgramTest, GradientsThenUpdateGiveTheBitsOfTrain) {
   EXPECT_EQ(whole.at("step").getInt(0), 3);
 }
 
+/// A parameter whose gradient is made of zeros decays by the rule of AdamW; without a gradient it is a constant.
+TEST_F(TrainingProgramTest, MaterializedGradientsLetDecayGoOn) {
+  for (bool isMaterialized : {false, true}) {
+    OwningOpRef<ModuleOp> module = load("mlp.mlir");
+    ASSERT_TRUE(module);
+    UpdateOptions options;
+    LossOptions what;
+    ASSERT_TRUE(parseOptimizer("adamw:lr=0.1,weight_decay=0.5").moveTo(options.optimizer).isOk());
+    if (isMaterialized)
+      ASSERT_TRUE(NamePattern::parse("unused").moveTo(what.materialized.emplace_back()).isOk());
+    ASSERT_TRUE(succeeded(buildLoss(*module, LossSpec(), "")));
+    ASSERT_TRUE(succeeded(differentiateLoss(*module, {}, what)));
+    ASSERT_TRUE(succeeded(buildUpdate(*module, options)));
+    ASSERT_TRUE(succeeded(composeEntries(*module, {})));
+    auto unused = module->lookupSymbol<TensorOp>("unused");
+    EXPECT_EQ(unused.getRole() == Role::parameter, isMaterialized);
+    if (!isMaterialized)
+      continue;
+    auto entry = module->lookupSymbol<func::FuncOp>("train_0");
+    Memory inputs, memory = initialMemory(*module), gradients;
+    for (unsigned i = 0; i < entry.getNumArguments(); ++i)
+      if (auto name = entry.getArgAttrOfType<StringAttr>(i, kInput)) {
+        inputs[name.str()] = HostTensor(cast<RankedTensorType>(entry.getArgument(i).getType()));
+        fill(inputs[name.str()], i);
+      }
+    fill(memory.at("unused"), 3);
+    HostTensor before = memory.at("unused");
+    for (int t = 0; t < 3; ++t)
+      step(entry, memory, gradients, inputs, evaluator::Precision::declared);
+    for (int64_t i = 0; i < before.size(); ++i)
+      EXPECT_NEAR(memory.at("unused").getFloat(i), before.getFloat(i) * std::pow(1 - 0.1 * 0.5, 3), 1e-6);
+  }
+}
+
 } // namespace
