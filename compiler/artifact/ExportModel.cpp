@@ -11,6 +11,7 @@
 
 #include "compiler/artifact/ExportAdapters.h"
 #include "compiler/artifact/ExportGradients.h"
+#include "compiler/artifact/ExportInference.h"
 #include "compiler/artifact/ExportQuantized.h"
 #include "compiler/artifact/ExportedData.h"
 #include "compiler/frontend/onnx.pb.h"
@@ -104,28 +105,61 @@ static Status readSource(const host::Artifact &artifact, proto::ModelProto &mode
   return Status();
 }
 
-static Status writeModel(const ExportOptions &options, const host::Artifact &artifact, host::Session &session,
-                         proto::ModelProto &model) {
-  int64_t filled = 0;
-  ORTC_TRY(fillInitializers(artifact, session, *model.mutable_graph(), filled));
-  ORTC_TRY(mergeAdapters(artifact, session, *model.mutable_graph()));
-  writeChosenGradients(model);
-  int64_t quantized = 0;
-  ORTC_TRY(writeQuantized(artifact.getPath(), model, quantized));
+static Status writeFile(const ExportOptions &options, const proto::ModelProto &model, size_t &bytes) {
   if (model.ByteSizeLong() > size_t(INT32_MAX))
     return Status::failure(options.output + ": would have " + std::to_string(model.ByteSizeLong()) +
                            " bytes, and an ONNX file in one piece has at most 2147483647");
   std::string text;
   if (!model.SerializeToString(&text))
     return Status::failure(options.output + ": the model cannot be written");
-  ORTC_TRY(host::writeFile(options.output, text));
+  bytes = text.size();
+  return host::writeFile(options.output, text);
+}
+
+static Status writeModel(const ExportOptions &options, const host::Artifact &artifact, host::Session &session,
+                         proto::ModelProto &model, const frontend::InferenceReport &report) {
+  int64_t filled = 0;
+  ORTC_TRY(fillInitializers(artifact, session, *model.mutable_graph(), filled));
+  ORTC_TRY(mergeAdapters(artifact, session, *model.mutable_graph()));
+  writeChosenGradients(model);
+  int64_t quantized = 0;
+  ORTC_TRY(writeQuantized(artifact.getPath(), model, quantized));
+  size_t bytes = 0;
+  ORTC_TRY(writeFile(options, model, bytes));
   size_t merged = artifact.getAdapters().size();
   host::Reporter(options.quiet)
-      .line("wrote " + options.output + ": " + host::formatBytes(text.size()) + ", " +
+      .line("wrote " + options.output + ": " + host::formatBytes(bytes) + ", " +
             host::formatCount(filled, "tensor") + " from " +
             (options.load.empty() ? "the artifact" : options.load) +
             (merged ? ", " + host::formatCount(int64_t(merged), "adapter") + " merged" : "") +
-            (quantized ? ", " + host::formatCount(quantized, "tensor") + " quantised" : ""));
+            (quantized ? ", " + host::formatCount(quantized, "tensor") + " quantised" : "") +
+            describeInference(report));
+  return Status();
+}
+
+/// A file of ONNX in place of an artifact.
+static Status exportFile(const ExportOptions &options) {
+  const char *flag = !options.load.empty()      ? "--load"
+                     : !options.weights.empty() ? "--weights"
+                     : !options.adapter.empty() ? "--adapter"
+                     : options.isForTraining    ? "--training"
+                                                : nullptr;
+  if (flag)
+    return Status::refusal(options.artifact + ": is a model, and " + flag + " goes with an artifact");
+  if (options.output.empty())
+    return Status::refusal("ortc export of a model needs -o INFERENCE.onnx");
+  ORTC_TRY(host::checkOutputs({{"the model", options.artifact}}, {{"-o", options.output}}));
+  std::string place;
+  ORTC_TRY(host::resolveOutput(options.output, place));
+  proto::ModelProto model;
+  frontend::InferenceReport report;
+  ORTC_TRY(readForInference(options.artifact, model, report));
+  size_t bytes = 0;
+  ORTC_TRY(writeFile(options, model, bytes));
+  host::Reporter reporter(options.quiet);
+  if (std::string warning = warnOfDraws(report); !warning.empty())
+    reporter.warn(warning);
+  reporter.line("wrote " + options.output + ": " + host::formatBytes(bytes) + describeInference(report));
   return Status();
 }
 
@@ -153,6 +187,9 @@ static Status checkFolders(const ExportOptions &options) {
 Status exportModel(const ExportOptions &options) {
   if (options.output.empty() && options.adapter.empty())
     return Status::refusal("ortc export needs -o TRAINED.onnx, or --adapter DIR for adapters alone");
+  if (std::filesystem::path(options.artifact).extension() == ".onnx" &&
+      std::filesystem::is_regular_file(options.artifact))
+    return exportFile(options);
   host::Artifact artifact;
   ORTC_TRY(host::Artifact::open(options.artifact, artifact));
   proto::ModelProto model;
@@ -170,6 +207,9 @@ Status exportModel(const ExportOptions &options) {
   ORTC_TRY(checkFolders(options));
   host::Session session;
   ORTC_TRY(host::Session::create(artifact, {1, false}, session));
+  frontend::InferenceReport report;
+  if (!options.output.empty() && !options.isForTraining)
+    ORTC_TRY(stopTraining(artifact, session, model, report));
   if (!options.load.empty()) {
     host::LoadResult loaded;
     ORTC_TRY(session.load(options.load, loaded));
@@ -177,8 +217,10 @@ Status exportModel(const ExportOptions &options) {
       host::Reporter(options.quiet).note(loaded.unused);
   }
   ORTC_TRY(host::takeAverages(artifact, session, options.weights));
+  if (std::string warning = warnOfDraws(report); !warning.empty())
+    host::Reporter(options.quiet).warn(warning);
   if (!options.output.empty())
-    ORTC_TRY(writeModel(options, artifact, session, model));
+    ORTC_TRY(writeModel(options, artifact, session, model, report));
   if (options.adapter.empty())
     return Status();
   ORTC_TRY(writePeftFolder(artifact, session, options.adapter));

@@ -336,7 +336,7 @@ static const char *findGraphFlag(const CompileOptions &given) {
          : given.base                                        ? "--base"
          : !given.qat.empty()                                ? "--qat"
          : given.batchNorm.mode != BatchNormMode::AsExported ? "--batch-norm"
-         : given.dropout != DropoutMode::AsExported          ? "--dropout"
+         : given.dropout.mode != DropoutMode::AsExported     ? "--dropout"
                                                              : nullptr;
 }
 
@@ -395,8 +395,8 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
     return Status::failure(damaged);
   }
   std::string model = folder + "/model.onnx";
-  ORTC_TRY(artifact::exportModel(
-      {options.model, model, check.load, /*weights=*/"", /*adapter=*/"", /*quiet=*/true}));
+  ORTC_TRY(artifact::exportModel({options.model, model, check.load, /*weights=*/"", /*adapter=*/"",
+                                  /*quiet=*/true, /*isForTraining=*/true}));
   options.model = model;
   return Status();
 }

@@ -207,6 +207,9 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
   legalize::LegalizeReport result;
   if (failed(legalize::legalize(*compiled.source, *compiled.program, legal, result)))
     return Status::refusal(options.model + ": " + result.message());
+  for (std::string &name : result.wideMasks)
+    if (!llvm::is_contained(compiled.facts.wideMasks, name))
+      compiled.facts.wideMasks.push_back(std::move(name));
   if (binding > 0 || (mode == legalize::Mode::eval && trains(options)))
     return Status(); // everything was said the first time
   report::CompileFacts &facts = compiled.facts;

@@ -7,6 +7,7 @@
 #include "compiler/frontend/GradientMarks.h"
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/Importer.h"
+#include "compiler/frontend/InferenceForm.h"
 #include "compiler/frontend/LoraAdapters.h"
 #include "compiler/frontend/SharedInitializers.h"
 #include "compiler/frontend/TeacherModel.h"
@@ -221,6 +222,36 @@ static Status addQuantizers(const CompileOptions &options, Compiled &compiled, M
   return Status();
 }
 
+/// Finds the masks that the graph draws itself, and says what becomes of what it draws. What is exported stays the
+/// model without a trace of it: `ortc export` finds them again.
+static Status findMasks(const CompileOptions &options, Compiled &compiled) {
+  if (!options.dropout.findsMasks)
+    return Status();
+  frontend::InferenceReport found;
+  ORTC_TRY(frontend::separateMasks(compiled.model, found));
+  if (size_t count = found.masks.size())
+    compiled.notes.push_back(
+        (count == 1 ? "a mask that the graph draws itself is dropout: "
+                    : std::to_string(count) + " masks that the graph draws itself are dropout: ") +
+        frontend::quoteSome(found.masks, 4) + "; evaluation, prediction and `ortc export` are without");
+  if (size_t count = found.unscaled.size())
+    compiled.notes.push_back(frontend::quoteSome(found.unscaled, 4) +
+                             (count == 1 ? " is taken for dropout although its mask has"
+                                         : " are taken for dropout although their masks have") +
+                             " no scale, as stochastic depth may have none; --dropout " +
+                             describeDropout({options.dropout.mode, false}) +
+                             " draws them in evaluation, too");
+  if (size_t count = found.random.size())
+    compiled.facts.warnings.push_back(frontend::joinSome(found.random, 4) +
+                                      (count == 1 ? " draws" : " draw") +
+                                      " random numbers in evaluation, prediction and exported models as in "
+                                      "training: what they are for is no dropout, and "
+                                      "the file does not say what the model does without them; where it "
+                                      "draws none in evaluation mode, compile a file of "
+                                      "that mode (--loss none) and load the checkpoint there");
+  return Status();
+}
+
 /// Puts the teacher beside the model, as constants. What is exported stays the model without it.
 static Status addTeacher(const CompileOptions &options, const Diagnostics &diagnostics, Compiled &compiled,
                          ModelFacts &facts) {
@@ -230,10 +261,14 @@ static Status addTeacher(const CompileOptions &options, const Diagnostics &diagn
   if (Status loaded = frontend::Model::load(options.teacher->file, teacher); !loaded.isOk())
     return Status::refusal("--teacher " + loaded.getMessage());
   compiled.facts.teacherValues = countFloatValues(*teacher);
-  std::vector<std::string> initializers;
+  std::vector<std::string> initializers, random;
   ORTC_TRY(diagnostics.check(frontend::addTeacher(compiled.model, *teacher, options.teacher->output,
                                                   train::teacherName, "--teacher " + options.teacher->text,
-                                                  initializers)));
+                                                  initializers, random)));
+  if (!random.empty())
+    compiled.facts.warnings.push_back(
+        "--teacher " + options.teacher->text + ": " + frontend::joinSome(random, 4) +
+        (random.size() == 1 ? " draws" : " draw") + " random numbers in every step");
   facts.teacher = NamePattern::list(std::move(initializers), "--teacher");
   return Status();
 }
@@ -275,6 +310,7 @@ Status readModel(CompileOptions &options, const Diagnostics &diagnostics,
   if (trains(options))
     ORTC_TRY(diagnostics.check(addAdapters(options, compiled, facts)));
   ORTC_TRY(diagnostics.check(quantizeBase(options, compiled, facts)));
+  ORTC_TRY(diagnostics.check(findMasks(options, compiled)));
   ORTC_TRY(addTeacher(options, diagnostics, compiled, facts));
   ORTC_TRY(diagnostics.check(exposeLossInputs(options, compiled)));
   Status outcome;

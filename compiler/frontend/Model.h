@@ -100,6 +100,9 @@ private:
   mutable std::map<std::string, std::shared_ptr<const host::MappedFile>> external;
 };
 
+/// The data of a tensor that has them itself, and that lives as long as they are used.
+Status readHeldData(const proto::TensorProto &tensor, TensorData &data);
+
 /// The letter (OnnxOperators.h) of the attribute's type, from the value where old files state no type; 0 if
 /// neither tells.
 char attributeKind(const proto::AttributeProto &attribute);

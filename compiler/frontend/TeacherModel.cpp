@@ -5,6 +5,7 @@
 #include "compiler/frontend/TeacherModel.h"
 
 #include "compiler/frontend/GraphEdits.h"
+#include "compiler/frontend/InferenceForm.h"
 #include "compiler/frontend/onnx.pb.h"
 
 #include <algorithm>
@@ -131,9 +132,17 @@ static Status holdData(const Model &teacher, proto::GraphProto &graph) {
 }
 
 Status addTeacher(std::shared_ptr<const Model> &model, const Model &teacher, const std::string &output,
-                  const Rename &rename, const std::string &flag, std::vector<std::string> &initializers) {
+                  const Rename &rename, const std::string &flag, std::vector<std::string> &initializers,
+                  std::vector<std::string> &random) {
   ORTC_TRY(checkTeacher(model->getProto(), teacher.getProto(), output, flag));
-  proto::GraphProto graph = teacher.getProto().graph();
+  proto::ModelProto predicting = teacher.getProto();
+  InferenceReport report;
+  makeInference(
+      predicting,
+      [&](const proto::TensorProto &tensor, TensorData &data) { return teacher.tensor(tensor, data); }, {},
+      report);
+  random = std::move(report.random);
+  proto::GraphProto &graph = *predicting.mutable_graph();
   ORTC_TRY(holdData(teacher, graph));
   std::set<std::string> inputs;
   for (const auto &input : graph.input())

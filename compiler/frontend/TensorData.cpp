@@ -322,7 +322,9 @@ Status Model::externalBytes(const Type &tensor, size_t needed, TensorData &data)
   return {};
 }
 
-Status Model::tensor(const Type &tensor, TensorData &data) const {
+/// The data of a tensor; `readExternal` gives what is in another file.
+static Status readTensor(const Type &tensor, const Limits &limits, std::shared_ptr<const void> owner,
+                         const std::function<Status(size_t needed)> &readExternal, TensorData &data) {
   data = TensorData();
   const TypeInfo *info = typeInfo(tensor.data_type());
   if (!info)
@@ -335,7 +337,7 @@ Status Model::tensor(const Type &tensor, TensorData &data) const {
     return Status::refusal("tensors stored in segments are not supported; export the model again");
   data.type = tensor.data_type();
   data.dims.assign(tensor.dims().begin(), tensor.dims().end());
-  data.owner = shared_from_this();
+  data.owner = std::move(owner);
   bool external = tensor.data_location() == Type::EXTERNAL;
   std::string other = wrongField(tensor, external || tensor.has_raw_data() ? 0 : info->field);
   if (!other.empty())
@@ -355,7 +357,7 @@ Status Model::tensor(const Type &tensor, TensorData &data) const {
     return Status::refusal("STRING data has to be in string_data, not in raw_data or an external file");
   size_t needed = (static_cast<size_t>(count) * static_cast<size_t>(info->bits) + 7) / 8;
   if (external) {
-    ORTC_TRY(externalBytes(tensor, needed, data));
+    ORTC_TRY(readExternal(needed));
   } else {
     if (tensor.raw_data().size() != needed)
       return Status::refusal("raw_data has " + text(tensor.raw_data().size()) + " bytes but shape " +
@@ -374,6 +376,18 @@ Status Model::tensor(const Type &tensor, TensorData &data) const {
     unpack(data, info->bits, count);
   }
   return {};
+}
+
+Status Model::tensor(const Type &tensor, TensorData &data) const {
+  return readTensor(
+      tensor, limits, shared_from_this(), [&](size_t needed) { return externalBytes(tensor, needed, data); },
+      data);
+}
+
+Status readHeldData(const Type &tensor, TensorData &data) {
+  return readTensor(
+      tensor, Limits(), nullptr, [](size_t) { return Status::refusal("external data is not read here"); },
+      data);
 }
 
 /// The element that entry `i` of `indices` ([n] or [n, rank]) points to.

@@ -6,8 +6,10 @@
 // walks are the rule.
 #include "compiler/legalize/Legalize.h"
 
+#include "compiler/frontend/FakeQuantizers.h"
 #include "compiler/frontend/GeneratedNames.h"
 #include "compiler/frontend/GraphEdits.h"
+#include "compiler/frontend/InferenceForm.h"
 #include "compiler/legalize/Bindings.h"
 #include "compiler/legalize/Legalizer.h"
 #include "compiler/legalize/NormStatistics.h"
@@ -239,13 +241,20 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
 /// Some of them keep the nodes, with a ratio of 0.
 static void reportDropouts(onnx::GraphOp graph, const LegalizeOptions &options, bool drops,
                            LegalizeReport &report) {
-  if (options.mode != Mode::train || options.dropout != DropoutMode::Train || drops)
+  if (options.mode != Mode::train || options.dropout.mode != DropoutMode::Train || drops)
     return;
-  WalkResult found = graph.walk([](onnx::NodeOp op) {
-    return op.getOpType() == "Dropout" ? WalkResult::interrupt() : WalkResult::advance();
-  });
+  auto has = [&](StringRef type, StringRef domain) {
+    return graph
+        .walk([&](onnx::NodeOp op) {
+          return op.getOpType() == type && op.getDomainName() == domain ? WalkResult::interrupt()
+                                                                        : WalkResult::advance();
+        })
+        .wasInterrupted();
+  };
+  if (has(frontend::kByMode, frontend::kOwnDomain)) // masks that the graph draws itself
+    return;
   report.warnings.push_back(std::string("--dropout train does nothing: ") +
-                            (found.wasInterrupted()
+                            (has("Dropout", "")
                                  ? "no Dropout node that outputs need has a ratio above 0"
                                  : "the model has no Dropout node (exporters in evaluation mode leave "
                                    "them out)") +

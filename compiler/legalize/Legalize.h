@@ -29,7 +29,7 @@ struct LegalizeOptions {
   std::vector<NamePattern> frozen;       ///< the same, and what no gradient goes to
   std::optional<NamePattern> scales;     ///< those that --qat learns, unless --freeze names them
   BatchNormSpec batchNorm;
-  DropoutMode dropout = DropoutMode::AsExported;
+  DropoutSpec dropout;
   /// Graph outputs that the loss is computed from; empty: all floating-point ones. An initializer is trained
   /// by default when a gradient can reach it from these.
   std::vector<std::string> lossOutputs;
@@ -67,7 +67,8 @@ struct LegalizeReport {
   std::string error; ///< the options do not fit the model; empty when `unsupported` says it all
   std::vector<InitializerReport> initializers; ///< in the order of the file
   std::vector<std::string> warnings, notes;
-  mlir::func::FuncOp function; ///< null on failure
+  std::vector<std::string> wideMasks; ///< outputs of ByMode (InferenceForm.h) that are larger in training
+  mlir::func::FuncOp function;        ///< null on failure
   /// Everything that is wrong as one message of one or more lines.
   std::string message() const;
 };

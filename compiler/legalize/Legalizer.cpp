@@ -444,6 +444,11 @@ LogicalResult Legalizer::inlineGraph(Node &node, onnx::GraphOp which, ArrayRef<B
   return success();
 }
 
+void Legalizer::noteWideMask(onnx::NodeOp node) {
+  if (std::string name = node.getOutputName(0).str(); !llvm::is_contained(report.wideMasks, name))
+    report.wideMasks.push_back(std::move(name));
+}
+
 LogicalResult Legalizer::attempt(llvm::function_ref<LogicalResult()> build) {
   size_t before = report.unsupported.size();
   auto drawn = draws;

@@ -72,6 +72,7 @@ public:
   Value stepsBefore() override;
   Value randomStep() override;
   uint32_t randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, unsigned part) override;
+  void noteWideMask(onnx::NodeOp node) override;
   LogicalResult inlineGraph(Node &node, onnx::GraphOp graph, llvm::ArrayRef<Bound> arguments,
                             SmallVector<Bound> &outputs) override;
   LogicalResult attempt(llvm::function_ref<LogicalResult()> build) override;

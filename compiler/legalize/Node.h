@@ -97,6 +97,8 @@ public:
   /// The key of a node's draws: from the seed (the node's own, or else the caller's) and the name of its first
   /// output, so that it does not depend on what else the model holds. `part` tells several draws of a node apart.
   virtual uint32_t randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, unsigned part) = 0;
+  /// What ByMode gives is larger in training than what it is in inference.
+  virtual void noteWideMask(onnx::NodeOp node) = 0;
   /// Legalises a subgraph of `node` in place, at the builder's insertion point, and returns its outputs.
   /// Fails when a node of it is refused, which is in the report then.
   virtual LogicalResult inlineGraph(Node &node, onnx::GraphOp graph, llvm::ArrayRef<Bound> arguments,

@@ -32,7 +32,7 @@ def LegalizePass : Pass<"ortc-legalize", "::mlir::ModuleOp"> {
                "patterns of initializers that stay trained where no gradient reaches them">,
     ListOption<"outputs", "loss-outputs", "std::string", "outputs that the loss is computed from; all by default">,
     Option<"batchNorm", "batch-norm", "std::string", "\"as-exported\"", "as-exported, train or frozen">,
-    Option<"dropout", "dropout", "std::string", "\"as-exported\"", "as-exported or train">,
+    Option<"dropout", "dropout", "std::string", "\"as-exported\"", "as-exported, train or off">,
     Option<"float64", "float64", "bool", "false", "make every floating-point type f64">
   ];
 }

@@ -274,7 +274,7 @@ Status checkOptions(const CompileOptions &options) {
                        : !options.groups.empty()                         ? "--group"
                        : options.noDecay.biases || options.noDecay.norms ? "--no-decay"
                        : options.batchNorm.mode == BatchNormMode::Train  ? "--batch-norm train"
-                       : options.dropout == DropoutMode::Train           ? "--dropout train"
+                       : options.dropout.mode == DropoutMode::Train      ? "--dropout train"
                                                                          : nullptr;
     if (flag)
       return Status::refusal(std::string(flag) +

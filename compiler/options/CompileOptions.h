@@ -96,7 +96,12 @@ struct BatchNormSpec {
   BatchNormMode mode = BatchNormMode::AsExported;
   bool isUnbiased = false; ///< running variances are of samples, as PyTorch's, not of the batch, as ONNX's
 };
-enum class DropoutMode { AsExported, Train };
+enum class DropoutMode { AsExported, Train, Off };
+/// `--dropout train:masks=1`.
+struct DropoutSpec {
+  DropoutMode mode = DropoutMode::AsExported;
+  bool findsMasks = true; ///< what the graph draws itself may be dropout, too
+};
 /// F32: the types of the file. BF16, F16: those, and products of narrow operands.
 enum class Precision { F32, F64, BF16, F16 };
 /// `--parameters`: float32, or bfloat16 with new values rounded to the nearest number, or to one of both neighbours
@@ -223,7 +228,7 @@ struct CompileOptions {
   std::vector<std::string> untie; ///< initializers whose every reader gets its own copy
   std::vector<TieSpec> ties;      ///< initializers that become another one again
   BatchNormSpec batchNorm;
-  DropoutMode dropout = DropoutMode::AsExported;
+  DropoutSpec dropout;
   AttentionSpec attention;
   std::optional<int64_t> headChunk; ///< rows of logits at a time; 0: all; not given: by their size
   std::optional<LossScaleSpec> lossScale;
@@ -271,7 +276,8 @@ Expected<NoDecaySpec> parseNoDecay(std::string_view text);
 Expected<TieSpec> parseTie(std::string_view text);
 Expected<BatchNormSpec> parseBatchNorm(std::string_view text);
 std::string describeBatchNorm(const BatchNormSpec &spec);
-Expected<DropoutMode> parseDropout(std::string_view text);
+Expected<DropoutSpec> parseDropout(std::string_view text);
+std::string describeDropout(const DropoutSpec &spec);
 Expected<Numerics> parseNumerics(std::string_view text);
 Expected<Precision> parsePrecision(std::string_view text);
 Expected<ParameterStorage> parseParameters(std::string_view text);

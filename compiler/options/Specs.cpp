@@ -105,9 +105,29 @@ std::string describeBatchNorm(const BatchNormSpec &spec) {
   return std::string(modes[static_cast<int>(spec.mode)]) + (spec.isUnbiased ? ":unbiased=1" : "");
 }
 
-Expected<DropoutMode> parseDropout(std::string_view text) {
-  return parseWord<DropoutMode>(text, "the dropout mode",
-                                {{"as-exported", DropoutMode::AsExported}, {"train", DropoutMode::Train}});
+Expected<DropoutSpec> parseDropout(std::string_view text) {
+  const std::vector<Key> keys = {
+      {"masks", true, kSwitch, "masks that the graph draws itself are dropout, where they compute it"}};
+  DropoutSpec parsed;
+  std::string_view word, rest;
+  bool hasRest = false;
+  splitSpec(text, word, rest, hasRest);
+  ORTC_TRY(parseWord<DropoutMode>(word, "the dropout mode",
+                                  {{"as-exported", DropoutMode::AsExported},
+                                   {"train", DropoutMode::Train},
+                                   {"off", DropoutMode::Off}})
+               .moveTo(parsed.mode));
+  if (!hasRest)
+    return parsed;
+  KeyValues given;
+  ORTC_TRY(parseKeys(rest, "dropout", keys).moveTo(given));
+  parsed.findsMasks = Settings(keys, given).isOn("masks");
+  return parsed;
+}
+
+std::string describeDropout(const DropoutSpec &spec) {
+  const char *modes[] = {"as-exported", "train", "off"};
+  return std::string(modes[static_cast<int>(spec.mode)]) + (spec.findsMasks ? "" : ":masks=0");
 }
 
 Expected<Numerics> parseNumerics(std::string_view text) {

@@ -177,7 +177,7 @@ static Json describeFlags(const CompileOptions &options) {
              {"numerics", options.numerics == Numerics::Fast ? "fast" : "portable"},
              {"precision", precision[static_cast<int>(options.precision)]},
              {"batch_norm", describeBatchNorm(options.batchNorm)},
-             {"dropout", options.dropout == DropoutMode::Train ? "train" : "as-exported"},
+             {"dropout", describeDropout(options.dropout)},
              {"seed", options.seed},
              {"max_workers", options.maxWorkers}};
   if (!options.weights)
@@ -414,6 +414,8 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
     marks["straight_through"] = facts.straightThrough;
   if (!marks.empty())
     manifest["marks"] = marks;
+  if (!facts.wideMasks.empty())
+    manifest["wide_masks"] = facts.wideMasks;
   manifest["bindings"] = describeBindings(options, facts, artifact);
   Json entries = Json::array(), targets = Json::array(), kernels = Json::array();
   for (const FamilyFacts &family : facts.families) {

@@ -61,9 +61,9 @@ Status addDistillation(const frontend::Model &model, CompileOptions &options) {
     return Status::refusal(flag +
                            " adds a loss of every sample, and --accumulate by=tokens divides by labels; "
                            "leave by=tokens out");
-  if (options.batchNorm.mode == BatchNormMode::Train || options.dropout == DropoutMode::Train)
+  if (options.batchNorm.mode == BatchNormMode::Train || options.dropout.mode == DropoutMode::Train)
     return Status::refusal(
-        flag + ": --" + (options.dropout == DropoutMode::Train ? "dropout" : "batch-norm") +
+        flag + ": --" + (options.dropout.mode == DropoutMode::Train ? "dropout" : "batch-norm") +
         " train is for all nodes, and a teacher does not train; export the model in training mode "
         "and leave it out");
   LossSpec &labels = options.losses.front();

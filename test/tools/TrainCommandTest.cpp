@@ -144,7 +144,7 @@ TEST(TrainCommandTest, FillsEveryFlag) {
   EXPECT_EQ(compiled.clipNorm, 1.5);
   EXPECT_EQ(compiled.clipValue, 2);
   EXPECT_EQ(compiled.batchNorm.mode, BatchNormMode::Frozen);
-  EXPECT_EQ(compiled.dropout, DropoutMode::Train);
+  EXPECT_EQ(compiled.dropout.mode, DropoutMode::Train);
   EXPECT_TRUE(compiled.gradients);
   EXPECT_EQ(compiled.maxWorkers, 4u);
   EXPECT_EQ(compiled.targets, (std::vector<std::string>{"x86-64-v3", "x86-64-v4"}));

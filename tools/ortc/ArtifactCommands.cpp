@@ -9,8 +9,9 @@ namespace ortc::tool {
 
 void addExportCommand(CLI::App &app, Action &action) {
   auto options = std::make_shared<artifact::ExportOptions>();
-  CommandLine line(app, "export", "the original ONNX graph with trained weights");
-  line.addPositional("DIR", "the artifact", options->artifact);
+  CommandLine line(app, "export", "the ONNX graph with trained weights, for inference");
+  line.addPositional("DIR", "the artifact, or a file MODEL.onnx that was exported for training",
+                     options->artifact);
   line.addText("--load", "FILE.safetensors|DIR",
                "a checkpoint, or adapters in files of PEFT; default: the weights in the artifact",
                options->load);
@@ -18,6 +19,8 @@ void addExportCommand(CLI::App &app, Action &action) {
   line.addText("-o,--output", "TRAINED.onnx", "where the model goes, adapters merged into its weights",
                options->output);
   line.addText("--adapter", "DIR", "where the adapters alone go, in the two files of PEFT", options->adapter);
+  line.addFlag("--training", "the graph as it was compiled: what it does in training, it does there, too",
+               options->isForTraining);
   line.addFlag("--quiet", "no output but errors", options->quiet);
   line.setAction(action, [options] { return finish(artifact::exportModel(*options)); });
 }

@@ -115,7 +115,7 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
       "--batch-norm", "MODE:unbiased=0",
       "as-exported, train or frozen; unbiased: running variances as PyTorch has them; default: as-exported",
       fill(parseBatchNorm, options.batchNorm));
-  line.addValue("--dropout", "MODE", "as-exported or train; default: as-exported",
+  line.addValue("--dropout", "MODE:masks=1", "as-exported, train or off; default: as-exported",
                 fill(parseDropout, options.dropout));
   line.addValue(
       "--lora", "REGEX:rank=8,alpha=16,dropout=0,rs=0",

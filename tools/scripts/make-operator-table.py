@@ -33,7 +33,8 @@ CONTRIBUTED = {"": ["LayerNormalization", "SimplifiedLayerNormalization"],
 ALIASES = {("", "SimplifiedLayerNormalization"): ("com.microsoft", "SimplifiedLayerNormalization")}
 
 # Of this compiler: domain, operator, and the rest of the line.
-OWN = [("ai.ortc", "Detach", 0, '"r", 1, "r", 1, "", "a7fffffe"'),
+OWN = [("ai.ortc", "ByMode", 0, '"rr", 2, "r", 1, "", "a13efe a13efe"'),
+       ("ai.ortc", "Detach", 0, '"r", 1, "r", 1, "", "a7fffffe"'),
        ("ai.ortc", "Embedding", 0, '"rr", 2, "r", 1, "padding:i!", "a1fffe bc0"'),
        ("ai.ortc", "StraightThrough", 0, '"rr", 2, "r", 1, "", "a7fffffe a7fffffe"'),
        ("ai.ortc", "FakeQuantize", 0,

@@ -173,7 +173,8 @@ LogicalResult multinomial(Node &n) {
 static bool drops(Node &n, bool trainingMode) {
   const LegalizeOptions &options = n.options();
   return options.mode == Mode::train && options.trains &&
-         (trainingMode || options.dropout == DropoutMode::Train);
+         (trainingMode ? options.dropout.mode != DropoutMode::Off
+                       : options.dropout.mode == DropoutMode::Train);
 }
 
 LogicalResult dropout(Node &n) {
@@ -208,6 +209,24 @@ LogicalResult dropout(Node &n) {
   Value x = b.cast(n[0], computing(b, element));
   Value kept = b.select(mask, b.mulScalar(x, 1 / (1 - ratio)), b.zerosLike(x));
   return n.yield({b.cast(kept, element), n.wants(1) ? b.cast(mask, maskElement) : Value()});
+}
+
+// compiler/frontend/InferenceForm.h.
+LogicalResult byMode(Node &n) {
+  if (failed(n.require({0, 1})))
+    return failure();
+  Shape shape;
+  Value values[2] = {n[0], n[1]};
+  if (failed(n.broadcastShape(values, shape)))
+    return failure();
+  if (Ints(shape) != n.shape(0))
+    return n.refuse("a value of shape " + shapeText(n.shape(1)) + " cannot be spread to " +
+                    shapeText(n.shape(0)));
+  if (drops(n, /*trainingMode=*/true))
+    return n.yield(n[0]);
+  if (n.shape(1) != n.shape(0) && !n.constant(1))
+    n.walk.noteWideMask(n.op);
+  return n.yield(n.b.broadcastTo(n[1], shape));
 }
 
 } // namespace ortc::legalize::handlers
