@@ -44,6 +44,14 @@ class CompileError(Error):
     """The compiler refuses a model or a flag; the text is the compiler's."""
 
 
+class DifferenceError(CompileError):
+    """A file gives other numbers than the module that it is compared with; the text has the table."""
+
+    def __init__(self, comparison: object) -> None:
+        super().__init__(str(comparison))
+        self.comparison = comparison
+
+
 class CompileWarning(UserWarning):
     """What the compiler warns of."""
 

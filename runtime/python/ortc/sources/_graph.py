@@ -1,4 +1,5 @@
-"""What exporters leave to be done to an ONNX graph: names of tensors, and which are trained.
+"""What exporters leave to be done to an ONNX graph: names of tensors, which are trained, and where gradients go otherwise than operators
+say.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -9,6 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
+
+_DOMAIN = "ai.ortc"
+"""Of operators that only the compiler knows."""
 
 
 def lift(model: Any, values: Mapping[str, NDArray[Any]]) -> None:
@@ -37,3 +41,34 @@ def rename(graph: Any, names: Mapping[str, str]) -> None:
         for attribute in node.attribute:
             for inner in (attribute.g, *attribute.graphs):
                 rename(inner, names)
+
+
+def settle_marks(model: Any) -> None:
+    """Writes operators that only the compiler knows as those of the standard, and what they say of gradients into the metadata, which
+    `ortc train` obeys: any runtime runs the file."""
+    marks: dict[str, list[str]] = {"ortc.detached": [], "ortc.straight_through": [], "ortc.padding": []}
+    _settle(model.graph, marks)
+    for key, lines in marks.items():
+        if lines:
+            model.metadata_props.add(key=key, value="\n".join(lines))
+    kept = [each for each in model.opset_import if each.domain != _DOMAIN]
+    del model.opset_import[:]
+    model.opset_import.extend(kept)
+
+
+def _settle(graph: Any, marks: dict[str, list[str]]) -> None:
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                _settle(inner, marks)
+        if node.domain != _DOMAIN:
+            continue
+        name, kind = node.output[0], node.op_type
+        if kind == "Embedding":
+            marks["ortc.padding"].append(f"{name}={node.attribute[0].i}")
+        elif kind == "StraightThrough":
+            marks["ortc.straight_through"].append(f"{name}={node.input.pop()}")
+        else:
+            marks["ortc.detached"].append(name)
+        node.op_type, node.domain = "Gather" if kind == "Embedding" else "Identity", ""
+        del node.attribute[:]

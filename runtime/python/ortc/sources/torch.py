@@ -5,16 +5,20 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import inspect
 import os
+import sys
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
-from ortc._errors import CompileError
-from ortc.sources import Export, Inputs, _graph, name_inputs, name_outputs, need
+from ortc._errors import ArgumentError, CompileError
+from ortc.sources import Export, Inputs, _graph, name_outputs, need
 
 _PREFIX = "m."
 
@@ -35,21 +39,57 @@ def _state(model: Any) -> dict[str, Any]:
 
 def export(model: Any, inputs: Inputs | None, batch: int | None, folder: str) -> Export:
     need("onnx", "a torch.nn.Module")
-    import torch
 
     if inputs is None:
         raise CompileError("a torch.nn.Module needs examples of what it takes: inputs=(x,), or a dict by name")
-    given, positional = name_inputs(model.forward, (), inputs)
-    tensors = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
+    args, kwargs = ((), dict(inputs)) if isinstance(inputs, Mapping) else (tuple(inputs), {})
+    return write_call(model, describe_call(model, args, kwargs), batch, folder)
 
-    def call(values: Mapping[str, Any]) -> Any:
-        rest = {**given, **values}
-        return model(*[rest.pop(name) for name in list(rest)[:positional]], **rest)
 
-    trained = [name for name, each in model.named_parameters() if each.requires_grad]
+@dataclass
+class Call:
+    """How a module is called."""
+
+    tensors: dict[str, Any]
+    """By the names of the parameters of its forward, and by the path within what is nested."""
+    apply: Callable[[Any, Mapping[str, Any]], Any]
+    """Calls a module with others in their place."""
+
+
+def describe_call(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
+    """`model`: whose forward is called with these arguments. Those that hold no tensors are part of the graph."""
+    import torch
+    import torch.utils._pytree as pytree
+
+    try:
+        bound = inspect.signature(model.forward).bind(*args, **kwargs)
+    except TypeError as error:
+        raise ArgumentError(f"the module's forward does not take these arguments: {error}") from error
+    parameters = bound.signature.parameters
+    leaves, spec = pytree.tree_flatten_with_path(dict(bound.arguments))
+    names: list[str] = []
+    for path, _ in leaves:
+        parts = [str(getattr(key, "key", getattr(key, "idx", getattr(key, "name", "")))) for key in path]
+        if parameters[parts[0]].kind is inspect.Parameter.VAR_KEYWORD and len(parts) > 1:
+            parts = parts[1:]
+        names.append(".".join(parts))
+    values = [leaf for _, leaf in leaves]
+
+    def apply(module: Any, given: Mapping[str, Any]) -> Any:
+        exchanged = [given.get(name, leaf) if isinstance(leaf, torch.Tensor) else leaf for name, leaf in zip(names, values, strict=True)]
+        again = inspect.BoundArguments(bound.signature, OrderedDict(pytree.tree_unflatten(exchanged, spec)))  # type: ignore[arg-type]
+        return module(*again.args, **again.kwargs)
+
+    return Call({name: leaf for name, leaf in zip(names, values, strict=True) if isinstance(leaf, torch.Tensor)}, apply)
+
+
+def write_call(model: Any, call: Call, batch: int | None, folder: str) -> Export:
+    """Writes a module as it is called into a folder."""
     from ortc.torch._checks import one_forward
 
-    return write(model, call, tensors, batch, folder, {name: name for name in _tensors(model)}, trained, one_forward(model))
+    trained = [name for name, each in model.named_parameters() if each.requires_grad]
+    places = {name: name for name in _tensors(model)}
+    return write(model, lambda values: call.apply(model, values), call.tensors, batch, folder, places, trained, one_forward(model))
 
 
 def write(
@@ -83,22 +123,23 @@ def write(
         outputs = name_outputs(paths, inputs)
         _symbolics.register()
         try:
-            torch.onnx.export(
-                flat,
-                examples,
-                path,
-                input_names=list(inputs),
-                output_names=outputs,
-                dynamic_axes={} if batch is None else {name: {0: "batch"} for name in inputs},
-                training=torch.onnx.TrainingMode.PRESERVE,
-                do_constant_folding=False,
-                opset_version=_symbolics.OPSET,
-                dynamo=False,
-            )
+            with _silent():
+                torch.onnx.export(
+                    flat,
+                    examples,
+                    path,
+                    input_names=list(inputs),
+                    output_names=outputs,
+                    dynamic_axes={} if batch is None else {name: {0: "batch"} for name in inputs},
+                    training=torch.onnx.TrainingMode.PRESERVE,
+                    do_constant_folding=False,
+                    opset_version=_symbolics.OPSET,
+                    dynamo=False,
+                )
         except CompileError:
             raise
         except Exception as error:
-            raise CompileError(f"PyTorch cannot export the module: {error}") from error
+            raise CompileError(f"PyTorch cannot export the module: {_first_line(error)}") from error
         finally:
             _symbolics.unregister()
     proto = onnx.load(path, load_external_data=False)
@@ -108,9 +149,37 @@ def write(
             each.CopyFrom(onnx.numpy_helper.from_array(state[each.name].numpy(force=True), each.name))
     _graph.rename(proto.graph, {_PREFIX + name: place for name, place in places.items()})
     _graph.set_trained(proto, trained)
+    _graph.settle_marks(proto)
     onnx.save(proto, path)
     flags = {"batch_norm": "as-exported:unbiased=1"} if layout.norms else {}
     return Export(path, {} if batch is None else {"batch": batch}, flags)
+
+
+def _first_line(error: Exception) -> str:
+    """The exporter adds its graphs to what went wrong."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """The exporter's own code prints graphs and warnings past Python."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    kept = [os.dup(each) for each in (1, 2)]
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            for each in (1, 2):
+                os.dup2(nowhere, each)
+            yield
+        finally:
+            os.close(nowhere)
+            for each, before in zip((1, 2), kept, strict=True):
+                os.dup2(before, each)
+    finally:
+        for before in kept:
+            os.close(before)
 
 
 def _make_flat(

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from ortc._errors import CompileError
+from ortc.torch import _estimators
 from ortc.torch._layout import Layout
 
 
@@ -31,7 +32,7 @@ def one_forward(module: torch.nn.Module) -> Iterator[None]:
 
 
 def check_graph(results: tuple[torch.Tensor, ...], known: Iterable[torch.Tensor] | None = None) -> None:
-    """Refuses gradients that classes of the module's own have, and those of tensors that are not `known`, where that is said."""
+    """Refuses gradients of the module's own that the graph does not have, and those of tensors that are not `known`, where that is said."""
     own = None if known is None else {id(each) for each in known}
     seen: set[Any] = set()
     stack: list[Any] = [each.grad_fn for each in results if each.grad_fn is not None]
@@ -40,7 +41,7 @@ def check_graph(results: tuple[torch.Tensor, ...], known: Iterable[torch.Tensor]
         if node in seen:
             continue
         seen.add(node)
-        if isinstance(node, torch.autograd.function.BackwardCFunction):
+        if isinstance(node, torch.autograd.function.BackwardCFunction) and not _estimators.is_handled(node):
             raise CompileError(f"the module has a gradient of its own ({type(node).__name__})")
         variable = getattr(node, "variable", None)
         if variable is not None and own is not None and id(variable) not in own:

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch.utils._pytree as pytree
 from torch.nn.modules import transformer
 
 from ortc._errors import CompileError
+from ortc.torch import _estimators
 from ortc.torch._losses import FORMULAS
 
 _TAKES = {
@@ -23,6 +25,8 @@ _TAKES = {
     *(torch.equal, torch.allclose, torch.is_nonzero, torch.nonzero, torch.unique, torch.masked_select, torch.bincount),
 }
 _HOOKS = {torch.Tensor.register_hook, torch.Tensor.register_post_accumulate_grad_hook}
+_TRACER = torch._C._dispatch_key_parse("Tracer")
+_GRADIENTS = {torch.autograd.grad, torch.autograd.backward, torch.Tensor.backward}
 _DATA = torch.Tensor.data.__get__  # type: ignore[attr-defined]
 _REPLACED = {torch.Tensor.detach_, torch.detach_, torch.Tensor.data.__set__}  # type: ignore[attr-defined]
 
@@ -45,6 +49,8 @@ def untraced(function: Any) -> Any:
     """What the tracer does not see is a number of its graph."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if torch._C._dispatch_tls_is_dispatch_key_excluded(_TRACER):  # within an operator that is traced as a whole
+            return function(*args, **kwargs)
         state = torch._C._get_tracing_state()
         torch._C._set_tracing_state(None)
         try:
@@ -81,6 +87,7 @@ class Tracing(torch.overrides.TorchFunctionMode):
         """`varying`: tensors that are others in another step; `has_sizes`: their shapes are not."""
         super().__init__()
         self.replaced = _SIZES if has_sizes else {}
+        self.inlined = _estimators.Inlined(self._mark)
         self.varying: dict[int, Any] = {}
         """Memory whose numbers change from step to step, kept alive so that no other has its address."""
         self._mark(varying)
@@ -98,12 +105,14 @@ class Tracing(torch.overrides.TorchFunctionMode):
         torch.backends.mha.set_fastpath_enabled(False)
         for name, value in self.replaced.items():
             setattr(torch.Tensor, name, value)
+        self.inlined.__enter__()
         return super().__enter__()
 
     def __exit__(self, *arguments: Any) -> None:
         for owner, name, function in self.kept:
             setattr(owner, name, function)
         torch.backends.mha.set_fastpath_enabled(self.is_fast)
+        self.inlined.__exit__()
         for name in self.replaced:
             delattr(torch.Tensor, name)  # those of its base again
         super().__exit__(*arguments)
@@ -116,9 +125,15 @@ class Tracing(torch.overrides.TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if function is torch._C._set_grad_enabled:
+            self.inlined.has_grad = args[0]
         name = getattr(function, "__name__", str(function))
         if function in _HOOKS:
             raise CompileError("the module registers hooks of tensors in forward")
+        if function in _GRADIENTS:
+            raise CompileError(f"the module computes gradients in forward ({name})")
+        if function == torch.nn.functional.gaussian_nll_loss:
+            function = _gaussian_nll
         if function == _DATA:
             function = torch.detach
         given = _tensors((args, kwargs))
@@ -138,6 +153,21 @@ class Tracing(torch.overrides.TorchFunctionMode):
                 raise CompileError(f"the module changes in place, without gradients, what has gradients ({name})")
             result = pytree.tree_map_only(torch.Tensor, _cut, result)
         return result
+
+
+def _gaussian_nll(
+    x: torch.Tensor, target: torch.Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> torch.Tensor:
+    """torch.nn.functional.gaussian_nll_loss, which holds the variance back in place, and hands its gradient on as it is."""
+    if isinstance(var, float):
+        var = var * torch.ones_like(x)
+    elif var.shape != x.shape and x.shape[:-1] == var.shape:
+        var = var.unsqueeze(-1)
+    least = _estimators.straight_through(var.detach().clamp(min=eps), var)
+    loss = 0.5 * (torch.log(least) + (x - target) ** 2 / least)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
 
 
 def _cut(tensor: torch.Tensor) -> torch.Tensor:
