@@ -11,6 +11,7 @@
 #include "host/evaluate.h"
 #include "host/report.h"
 #include "host/text.h"
+#include "support/Printable.h"
 
 namespace ortc::host {
 namespace {
@@ -132,7 +133,7 @@ private:
 static std::string formatJson(const Evaluation &result, const char *item) {
   std::string text = "{\"loss\":" + formatJsonNumber(float(result.getLoss()));
   auto add = [&text](const std::string &key, const std::string &value) {
-    text += ",\"" + key + "\":" + value;
+    text += "," + formatJsonString(key) + ":" + value;
   };
   for (const LossMeasure &measure : result.losses) {
     if (!measure.name.empty())
@@ -174,7 +175,7 @@ Status evaluateData(const ApplyOptions &options) {
   std::string text = result.formatLosses([](double value) { return formatNumber(float(value)); });
   text += result.formatMetrics();
   // The result itself is no chatter: quiet keeps it.
-  reporter.result(text + ", over " + formatCount(result.items, item) + "\n");
+  reporter.result(makePrintable(text) + ", over " + formatCount(result.items, item) + "\n");
   return Status();
 }
 

@@ -8,6 +8,7 @@
 
 #include "host/checkpoint_tensors.h"
 #include "host/data/output_paths.h"
+#include "host/report.h"
 #include "host/text.h"
 #include "runtime/delta/quantize.h"
 
@@ -91,10 +92,9 @@ Status makeDelta(const DeltaOptions &options) {
   size_t bytes = 0;
   for (const OutputArray &array : arrays)
     bytes += array.data.size();
-  if (!options.quiet)
-    std::printf("%s: the change of %s, %s\n", options.output.c_str(),
-                formatCount(int64_t(arrays.size() - scales.size()), "tensor").c_str(),
-                formatBytes(bytes).c_str());
+  Reporter(options.quiet)
+      .line(options.output + ": the change of " +
+            formatCount(int64_t(arrays.size() - scales.size()), "tensor") + ", " + formatBytes(bytes));
   return Status();
 }
 

@@ -7,6 +7,10 @@
 namespace ortc::host {
 
 void Feeder::start(size_t room, int64_t count, Fill fill) {
+  stop();
+  isStopped = false;
+  filled = taken = free = 0;
+  failure = Status();
   feeds.resize(std::max<size_t>(room, 2));
   thread = std::thread([this, count, fill = std::move(fill)] { run(count, fill); });
 }

@@ -34,8 +34,8 @@ public:
   Feeder(const Feeder &) = delete;
   Feeder &operator=(const Feeder &) = delete;
 
-  /// Begins to fill `count` feeds, at most `room` of them at a time (at least 2). What `fill` uses is the thread's
-  /// until stop().
+  /// Begins, also anew, to fill `count` feeds, at most `room` of them at a time (at least 2). What `fill` uses is the
+  /// thread's until stop().
   void start(size_t room, int64_t count, Fill fill);
   /// Waits for the next feed, which stays until the next call. Fails where filling it has failed.
   Status take(const Feed *&feed);

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "host/text.h"
+#include "support/Printable.h"
 #include "support/Random.h"
 
 namespace ortc::host {
@@ -224,6 +225,8 @@ Status fillInputs(Session &session, const Entry &entry, const std::map<std::stri
 }
 
 std::string formatChecks(std::vector<TensorCheck> results, double tolerance) {
+  for (TensorCheck &check : results)
+    check.name = makePrintable(check.name);
   std::sort(results.begin(), results.end(), [](const TensorCheck &a, const TensorCheck &b) {
     return std::tuple(a.isGood, -a.worst, a.name) < std::tuple(b.isGood, -b.worst, b.name);
   });

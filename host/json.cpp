@@ -5,6 +5,8 @@
 #include <set>
 #include <vector>
 
+#include "host/text.h"
+
 namespace ortc::host {
 namespace {
 
@@ -57,7 +59,7 @@ template <typename Json> Json parseJson(std::string_view text, size_t deepest, s
 }
 
 template <typename Json> std::string formatJson(const Json &value) {
-  return value.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+  return escapeJson(value.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace)) + "\n";
 }
 
 template nlohmann::json parseJson<nlohmann::json>(std::string_view, size_t, std::string *);

@@ -13,7 +13,8 @@ namespace ortc::host {
 template <typename Json = nlohmann::json>
 Json parseJson(std::string_view text, size_t deepest = 64, std::string *twice = nullptr);
 
-/// A file of JSON. Names of models, flags and files are bytes: what is no UTF-8 becomes U+FFFD.
+/// A file of JSON. Names of models, flags and files are bytes: what is no UTF-8 becomes U+FFFD, and what
+/// does not show is escaped.
 template <typename Json> std::string formatJson(const Json &value);
 
 // Both kinds are compiled once: the parser of a header takes seconds in every source.

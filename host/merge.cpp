@@ -10,6 +10,7 @@
 #include "host/data/convert.h"
 #include "host/data/output_paths.h"
 #include "host/delta.h"
+#include "host/report.h"
 #include "host/text.h"
 #include "runtime/delta/quantize.h"
 
@@ -269,10 +270,9 @@ Status mergeFiles(const MergeOptions &options) {
   std::string place;
   ORTC_TRY(resolveOutput(options.output, place));
   ORTC_TRY(options.base.empty() ? mergeCheckpoints(options, weights) : mergeDeltas(options, weights));
-  if (!options.quiet)
-    std::printf(
-        "%s: the mean of %s\n", options.output.c_str(),
-        formatCount(int64_t(options.files.size()), options.base.empty() ? "checkpoint" : "delta").c_str());
+  Reporter(options.quiet)
+      .line(options.output + ": the mean of " +
+            formatCount(int64_t(options.files.size()), options.base.empty() ? "checkpoint" : "delta"));
   return Status();
 }
 

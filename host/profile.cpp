@@ -1,6 +1,8 @@
 // Where the time of training steps goes: kernels by time, beside what the machine could do.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/profile.h"
+#include "support/Plural.h"
+#include "support/Printable.h"
 
 #include <algorithm>
 #include <chrono>
@@ -157,12 +159,10 @@ std::string describeMachine(const Machine &machine, double unit) {
 } // namespace
 
 std::string formatProfile(const Profile &profile, const std::string &target, size_t most) {
-  auto count = [](int64_t n, const char *noun) {
-    return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
-  };
-  std::string text = "profile of " + count(profile.steps, "step") +
-                     (profile.warmUp ? " (" + count(profile.warmUp, "step") + " of warm-up left out)" : "") +
-                     ", " + count(profile.all.threads, "thread") + ", code for " + target + "\n";
+  std::string text =
+      "profile of " + formatCount(profile.steps, "step") +
+      (profile.warmUp ? " (" + formatCount(profile.warmUp, "step") + " of warm-up left out)" : "") + ", " +
+      formatCount(profile.all.threads, "thread") + ", code for " + makePrintable(target) + "\n";
   double unit = profile.isDouble ? 2 : 1;
   text += "machine: " + describeMachine(profile.single, unit) + "\n";
   if (profile.all.threads > 1)
@@ -179,7 +179,7 @@ std::string formatProfile(const Profile &profile, const std::string &target, siz
       std::string name = kernel.work.empty() ? kernel.name : kernel.work;
       for (const std::string *part : {&kernel.shape, &kernel.place})
         name += part->empty() ? "" : (part == &kernel.shape ? " " : " | ") + *part;
-      text += printLine(row, step, name);
+      text += printLine(row, step, makePrintable(name));
       continue;
     }
     ++hidden;
@@ -190,7 +190,7 @@ std::string formatProfile(const Profile &profile, const std::string &target, siz
     others.bound += row.bound;
   }
   if (hidden)
-    text += printLine(others, step, "(" + std::to_string(hidden) + " other kernels)");
+    text += printLine(others, step, "(" + formatCount(int64_t(hidden), "other kernel") + ")");
   ProfileRow line;
   line.seconds = profile.between;
   text += printLine(line, step, "(between kernels: dispatch, checks of indices)");

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "host/text.h"
+#include "support/Printable.h"
 
 namespace ortc::host {
 
@@ -88,7 +89,7 @@ void Reporter::line(const std::string &text) {
   if (quiet)
     return;
   clearBar();
-  std::printf("%s\n", text.c_str());
+  std::printf("%s\n", makePrintable(text).c_str());
   std::fflush(stdout);
 }
 
@@ -107,7 +108,7 @@ void Reporter::remark(const char *kind, const std::string &text) {
     return;
   clearBar();
   std::fflush(stdout);
-  std::fprintf(stderr, "ortc: %s: %s\n", kind, text.c_str());
+  std::fprintf(stderr, "ortc: %s: %s\n", kind, makePrintable(text).c_str());
 }
 
 void Reporter::drawBar(const std::string &text, double share) {

@@ -55,7 +55,7 @@ class Reporter {
 public:
   explicit Reporter(bool quiet);
   ~Reporter();
-  /// A line that stays.
+  /// A line that stays, and is one whatever names it has, as a note and a warning are.
   void line(const std::string &text);
   /// What was asked for: it is shown even when quiet.
   void result(const std::string &text);

@@ -85,7 +85,7 @@ Status Session::create(const Artifact &artifact, const SessionOptions &options, 
   if (threads > 1) {
     ortc_pool *pool = ortc_pool_create(threads);
     if (!pool)
-      return Status::failure("cannot start " + std::to_string(threads) + " threads; try --threads 1");
+      return Status::failure("cannot start " + formatCount(threads, "thread") + "; try --threads 1");
     session.pool.reset(pool);
     settings.parallel_for = ortc_pool_parallel_for;
     settings.pool = pool;

@@ -13,20 +13,22 @@ namespace ortc::host {
 // Handlers have no other way to tell.
 static volatile std::sig_atomic_t first = 0;
 static volatile std::sig_atomic_t remembers = 0;
+static volatile std::sig_atomic_t home = 0; ///< the thread that handles them; 0: the main one
 const volatile std::sig_atomic_t &interruption = first;
 
 /// What ends a process by default and may come from a terminal, a shell, a batch system or the kernel. Those
 /// that ask for a core dump stay as they are, but for limits.
 static constexpr int kSignals[] = {SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGXFSZ, SIGXCPU, SIGUSR1, SIGUSR2};
 
-/// Files are made by the main thread: only there nothing can be in the middle of one.
+/// Files are made by one thread: only there nothing can be in the middle of one.
 static void handle(int signal, siginfo_t *about, void *) {
   int before = errno;
   bool isOwnWrite = about->si_code == SI_KERNEL || (about->si_code == SI_USER && about->si_pid == getpid());
   if (signal == SIGXFSZ && isOwnWrite)
     return;
-  if (long process = getpid(); process != syscall(SYS_gettid)) {
-    syscall(SYS_tgkill, process, process, signal);
+  const long process = getpid(), thread = home ? long(home) : process;
+  if (thread != syscall(SYS_gettid)) {
+    syscall(SYS_tgkill, process, thread, signal);
     errno = before;
     return;
   }
@@ -38,6 +40,8 @@ static void handle(int signal, siginfo_t *about, void *) {
     first = signal;
   errno = before;
 }
+
+void handleSignalsHere(bool isHere) { home = isHere ? int(syscall(SYS_gettid)) : 0; }
 
 void catchSignals(OnSignal what) {
   remembers = what == OnSignal::Remember;

@@ -16,6 +16,9 @@ enum class OnSignal {
 /// ignored. SIGXFSZ that the process's own writing brings about is left to that writing, which fails.
 void catchSignals(OnSignal what);
 
+/// The calling thread, which makes the files, handles signals from now on; or the main one does again.
+void handleSignalsHere(bool isHere);
+
 /// The number of the first signal that came; 0: none.
 extern const volatile std::sig_atomic_t &interruption;
 

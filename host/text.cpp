@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/text.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "support/Printable.h"
 
 namespace ortc::host {
 
@@ -30,7 +31,39 @@ std::string formatExact(double value) {
 std::string formatJsonNumber(double value) { return std::isfinite(value) ? formatNumber(value) : "null"; }
 
 std::string formatJsonString(const std::string &text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return escapeJson(nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+std::string escapeJson(std::string_view json) {
+  std::string escaped;
+  escaped.reserve(json.size());
+  while (!json.empty()) {
+    const Character character = readCharacter(json);
+    char code[8];
+    std::snprintf(code, sizeof(code), "\\u%04x", unsigned(character.code & 0xFFFF));
+    const bool isPlain = character.code < 0x7F || isPrintable(character.code);
+    escaped += isPlain ? json.substr(0, character.bytes) : std::string_view(code);
+    json.remove_prefix(character.bytes);
+  }
+  return escaped;
+}
+
+std::string escapeHtml(std::string_view text) {
+  std::string escaped;
+  for (char letter : makePrintable(text))
+    if (letter == '&')
+      escaped += "&amp;";
+    else if (letter == '<')
+      escaped += "&lt;";
+    else if (letter == '>')
+      escaped += "&gt;";
+    else if (letter == '"')
+      escaped += "&quot;";
+    else if (letter == '\'')
+      escaped += "&#39;";
+    else
+      escaped += letter;
+  return escaped;
 }
 
 std::string formatShort(double value, int digits) {
@@ -57,24 +90,38 @@ std::string formatBytes(uint64_t bytes) {
   return text;
 }
 
-std::string makePrintable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char letter) { return letter < 32 || letter == 127; }, '?');
-  return text;
+ByteUnit findByteUnit(std::string_view text) {
+  static constexpr ByteUnit kUnits[] = {{"KiB", 1ull << 10},
+                                        {"MiB", 1ull << 20},
+                                        {"GiB", 1ull << 30},
+                                        {"TiB", 1ull << 40},
+                                        {"PiB", 1ull << 50},
+                                        {"kB", 1000},
+                                        {"KB", 1000},
+                                        {"MB", 1000'000},
+                                        {"GB", 1000'000'000},
+                                        {"TB", 1000'000'000'000},
+                                        {"PB", 1000'000'000'000'000},
+                                        {"B", 1}};
+  for (const ByteUnit &unit : kUnits)
+    if (text.ends_with(unit.name))
+      return unit;
+  return {};
 }
 
-std::string makeLinesPrintable(const std::string &text) {
-  std::string printable;
-  for (size_t at = 0; at <= text.size();) {
-    size_t end = text.find("\n  ", at);
-    printable += (at ? "\n" : "") + makePrintable(text.substr(at, end == text.npos ? end : end - at));
-    at = end == text.npos ? text.size() + 1 : end + 1;
+std::string formatBytesIn(uint64_t bytes, std::string_view unit) {
+  const uint64_t size = findByteUnit(unit).bytes;
+  if (size == 1)
+    return std::to_string(bytes) + std::string(unit);
+  constexpr uint64_t kParts = 1000;
+  const uint64_t whole = bytes / size, rest = bytes % size;
+  uint64_t parts = uint64_t(std::ceil(double(rest) / double(size) * kParts));
+  std::string text = std::to_string(whole + parts / kParts);
+  if (parts %= kParts; parts) {
+    std::string digits = std::to_string(kParts + parts).substr(1);
+    text += "." + digits.substr(0, digits.find_last_not_of('0') + 1);
   }
-  return printable;
-}
-
-std::string formatCount(int64_t count, const std::string &noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+  return text + std::string(unit);
 }
 
 } // namespace ortc::host

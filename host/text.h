@@ -4,6 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+
+#include "support/Plural.h"
 
 namespace ortc::host {
 
@@ -14,17 +17,27 @@ std::string formatNumber(double value);
 std::string formatExact(double value);
 /// formatNumber() for JSON, which has no such values: they become null.
 std::string formatJsonNumber(double value);
-/// A JSON string with its quotes.
+/// A JSON string with its quotes. What does not show is escaped, as by escapeJson().
 std::string formatJsonString(const std::string &text);
+/// JSON whose strings show as they are on a terminal: characters that makePrintable() hides are escapes, which say the
+/// same.
+std::string escapeJson(std::string_view json);
+/// Printable text for HTML and XML, in elements and in quoted attributes.
+std::string escapeHtml(std::string_view text);
 /// At most `digits` significant digits, for people.
 std::string formatShort(double value, int digits = 4);
 /// "512 B", "1.5 KiB", "3.2 MiB".
 std::string formatBytes(uint64_t bytes);
-/// `text` without what would act on a terminal: names are the model's.
-std::string makePrintable(std::string text);
-/// The same of several lines, of which all but the first begin with two spaces.
-std::string makeLinesPrintable(const std::string &text);
-/// "1 step", "2 steps".
-std::string formatCount(int64_t count, const std::string &noun);
+/// A unit of sizes on a command line; "" stands for bytes.
+struct ByteUnit {
+  std::string_view name;
+  uint64_t bytes = 1;
+};
+/// The one that `text` ends with, as in "300KiB" or "8GB".
+ByteUnit findByteUnit(std::string_view text);
+/// At least as much, in the unit that somebody has given another size in: "8.25GB"; digits alone
+/// of bytes.
+std::string formatBytesIn(uint64_t bytes, std::string_view unit);
+using ortc::formatCount;
 
 } // namespace ortc::host

@@ -72,7 +72,7 @@ Status Trainer::follow(const Evaluation &result) {
                                   {"metric", formatJsonString(follower.getGoal().metric)},
                                   {"value", formatJsonNumber(value)}};
     if (!options.saveBest.empty()) {
-      ORTC_TRY(session.save(options.saveBest, describePosition()));
+      ORTC_TRY(saveFile(options.saveBest));
       fields.push_back({"file", formatJsonString(options.saveBest)});
     }
     ORTC_TRY(metrics.writeEvent("best", fields));

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "host/data/convert.h"
-#include "host/index_place.h"
 #include "host/kept_checkpoints.h"
 #include "host/text.h"
 
@@ -20,6 +19,9 @@ Status Trainer::run() {
   }
   ORTC_TRY(resume());
   ORTC_TRY(planRates());
+  ORTC_TRY(finite.begin(artifact, session));
+  if (const std::optional<BadTensor> &bad = finite.getBadAtFirst())
+    reporter.warn((options.load.empty() ? artifact.getPath() : options.load) + ": " + bad->describe());
   if (std::string shuffling = data.describeShuffling();
       position.shuffle && stepsWanted > 0 && !shuffling.empty())
     reporter.note(shuffling);
@@ -75,14 +77,7 @@ Status Trainer::loop() {
   if (follower.isActive() && position.step > 0 && stepsWanted > 0 && isEvaluationDue() &&
       follower.getEvaluatedStep() != position.step)
     ORTC_TRY(evaluateNow(/*isDue=*/true));
-  // Bytes and steps that are read ahead, where these are several: a thread may wait a while for a processor.
-  constexpr size_t kAhead = 4 << 20, kMostAhead = 64;
-  size_t bytes = 1;
-  for (size_t i = 0; i < entry->inputs.size(); ++i)
-    bytes += data.getInputBytes(i);
-  feeder.start(std::min(kAhead / bytes, kMostAhead), stepsWanted,
-               [this, reading = std::make_shared<Reading>(Reading{position.epoch, position.slice})](
-                   Feed &feed) { return read(*reading, feed); });
+  startFeeding();
   while (stepsDone < stepsWanted && !interrupted && !follower.isExhausted()) {
     if (position.slice == data.getSlices()) {
       ++position.epoch;
@@ -98,6 +93,18 @@ Status Trainer::loop() {
   }
   feeder.stop();
   return Status();
+}
+
+/// From the next step on.
+void Trainer::startFeeding() {
+  // Bytes and steps that are read ahead, where these are several: a thread may wait a while for a processor.
+  constexpr size_t kAhead = 4 << 20, kMostAhead = 64;
+  size_t bytes = 1;
+  for (size_t i = 0; i < entry->inputs.size(); ++i)
+    bytes += data.getInputBytes(i);
+  feeder.start(std::min(kAhead / bytes, kMostAhead), stepsWanted - stepsDone,
+               [this, reading = std::make_shared<Reading>(Reading{position.epoch, position.slice})](
+                   Feed &feed) { return read(*reading, feed); });
 }
 
 /// On the feeder's thread.
@@ -166,12 +173,12 @@ Status Trainer::trainStep() {
     ORTC_TRY(watch.describe(session, seen));
     ORTC_TRY(metrics.writeEvent("watch", seen));
   }
-  if (std::isfinite(lastLoss)) {
-    finiteStep = position.step;
-    finiteLoss = lastLoss;
-  } else if (!hasFailedLoss) {
+  if (std::isfinite(lastLoss))
+    losses.add(lastLoss, position.step);
+  else if (failedStep < 0)
     ORTC_TRY(warnOfLoss(chosen));
-  }
+  if (options.stopOnNan && updates)
+    ORTC_TRY(checkWeights(chosen));
   reporter.progress({stepsDone, stepsWanted, position.step, epoch, lastLoss, rate});
   return Status();
 }
@@ -201,20 +208,45 @@ Status Trainer::describeStep(const Entry &taken, MetricsFile::Fields &fields) {
 
 /// Once: what comes after it is seldom finite again.
 Status Trainer::warnOfLoss(const Entry &taken) {
-  hasFailedLoss = true;
-  const Order *order = nullptr;
-  std::optional<Order> made;
-  if (position.shuffle)
-    order = &made.emplace(data.makeOrder(position.seed, position.epoch));
-  std::string labels =
-      describeLabels({session, taken, artifact.getLosses(), data, position.slice - 1, order});
+  failedStep = position.step;
+  feeder.stop(); // it has the data
+  Order order = data.makeOrder(position.seed, position.epoch);
+  const FailedStep step{
+      session, taken, artifact.getLosses(), data, position.slice - 1, position.shuffle ? &order : nullptr};
+  NotFiniteStep met{step, finite, losses};
+  met.hasUpdates = stepsDone > 1;
+  std::string reason;
+  ORTC_TRY(explainNotFinite(met, reason));
   reporter.warn("the loss is " + formatShort(lastLoss) + " in step " + std::to_string(position.step) +
                 " (epoch " + std::to_string(position.epoch) + "); " +
-                (finiteStep < 0 ? "no step of this run had a finite one"
-                                : "the last finite one was " + formatShort(finiteLoss, 5) + " in step " +
-                                      std::to_string(finiteStep)) +
-                (labels.empty() ? "; try a smaller --lr, or --stop-on-nan with --save-every" : labels));
+                (losses.isEmpty() ? "no step of this run had a finite one"
+                                  : "the last finite one was " + formatShort(losses.last, 5) + " in step " +
+                                        std::to_string(losses.lastStep)) +
+                reason);
+  startFeeding();
   return metrics.writeEvent("not_finite", {{"step", std::to_string(position.step)}});
+}
+
+/// After an update: its loss is that of the weights before, so theirs tells of it one step late, or never.
+Status Trainer::checkWeights(const Entry &taken) {
+  std::optional<BadTensor> bad;
+  ORTC_TRY(finite.checkParameters(session, bad));
+  if (!bad)
+    return Status();
+  isNotFinite = true;
+  feeder.stop(); // it has the data
+  Order order = data.makeOrder(position.seed, position.epoch);
+  const FailedStep step{
+      session, taken, artifact.getLosses(), data, position.slice - 1, position.shuffle ? &order : nullptr};
+  NotFiniteStep met{step, finite, losses, bad};
+  std::string reason;
+  ORTC_TRY(explainNotFinite(met, reason));
+  ORTC_TRY(metrics.writeEvent(
+      "not_finite", {{"step", std::to_string(position.step)}, {"tensor", formatJsonString(bad->name)}}));
+  return Status::failure("the weights are not finite after the update of step " +
+                         std::to_string(position.step) + " (epoch " + std::to_string(position.epoch) +
+                         ", slice " + std::to_string(position.slice - 1) + " of " + options.data +
+                         "): " + bad->describe() + reason + "; " + describeKept());
 }
 
 /// Of an epoch, or what there is of one.
@@ -232,7 +264,7 @@ void Trainer::endEpoch() {
 
 /// What was trained before a failure that is not the training's own: the data end early, a disk is full.
 Status Trainer::keep(const Status &failure) {
-  if (options.save.empty() || stepsDone == 0 || savedStep == position.step || isLossFailure)
+  if (options.save.empty() || stepsDone == 0 || savedStep == position.step || isNotFinite)
     return failure;
   Status saved = saveCheckpoint();
   if (saved.getMessage() == failure.getMessage()) // that was the failure
@@ -252,14 +284,24 @@ Status Trainer::explain(const Status &status, ortc_status told, const Entry &tak
   std::string where = " (step " + std::to_string(position.step + 1) + ", epoch " +
                       std::to_string(position.epoch) + ", slice " + std::to_string(position.slice) + " of " +
                       options.data + ")" + place;
-  isLossFailure = told == ORTC_E_NOT_FINITE;
-  if (!isLossFailure)
+  isNotFinite = told == ORTC_E_NOT_FINITE;
+  if (!isNotFinite)
     return Status::failure(status.getMessage() + where);
+  NotFiniteStep met{step, finite, losses};
+  met.isUntouched = true;
+  std::string reason;
+  ORTC_TRY(explainNotFinite(met, reason));
   ORTC_TRY(metrics.writeEvent("not_finite", {{"step", std::to_string(position.step + 1)}}));
-  return Status::failure(
-      "the loss is not finite" + where + describeLabels(step) + "; no parameter was changed by this step" +
-      (savedStep >= 0 ? ", and " + options.save + " holds step " + std::to_string(savedStep)
-                      : ", nothing was saved; try a smaller --lr or --save-every"));
+  return Status::failure("the loss is not finite" + where + reason +
+                         "; no parameter was changed by this step, " + describeKept());
+}
+
+/// What there is of the training when it ends for numbers that are not finite.
+std::string Trainer::describeKept() const {
+  if (savedStep >= 0)
+    return options.save + " holds step " + std::to_string(savedStep);
+  return std::string("nothing was saved") +
+         (stepsDone > 0 && !options.saveEvery ? "; --save with --save-every N keeps what comes before" : "");
 }
 
 Metadata Trainer::describePosition() const {
@@ -268,8 +310,26 @@ Metadata Trainer::describePosition() const {
   return metadata;
 }
 
+/// A file has weights to go on from: those that are not finite do not take the place of others.
+Status Trainer::saveFile(const std::string &path) {
+  std::optional<BadTensor> bad;
+  ORTC_TRY(finite.checkSaved(session, bad));
+  if (!bad)
+    return session.save(path, describePosition());
+  isNotFinite = true;
+  double largest = 0;
+  ORTC_TRY(finite.findLargest(session, largest));
+  std::string reason = describeGrowth(finite, losses, largest);
+  if (reason.empty())
+    reason = options.stopOnNan ? "" : "; --stop-on-nan ends at the step that does it, and says why";
+  return Status::failure(
+      path + ": step " + std::to_string(position.step) + " is not saved: " + bad->describe() +
+      (failedStep < 0 ? "" : ", and the loss is not finite since step " + std::to_string(failedStep)) +
+      reason + "; " + describeKept());
+}
+
 Status Trainer::saveCheckpoint() {
-  ORTC_TRY(session.save(options.save, describePosition()));
+  ORTC_TRY(saveFile(options.save));
   savedStep = position.step;
   return options.keep ? keepCheckpoint(options.save, savedStep, options.keep, options.load) : Status();
 }

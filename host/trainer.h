@@ -7,6 +7,7 @@
 #include "host/buckets.h"
 #include "host/evaluate.h"
 #include "host/feeder.h"
+#include "host/not_finite.h"
 #include "host/position.h"
 #include "host/profile.h"
 #include "host/report.h"
@@ -39,6 +40,7 @@ private:
   Status resume();
   Status planRates();
   Status loop();
+  void startFeeding();
   Status read(Reading &reading, Feed &feed) const;
   const Entry *findBeside(uint32_t role, const Entry &beside) const;
   Status trainStep();
@@ -51,9 +53,12 @@ private:
   Status reportProfile();
   Status explain(const Status &status, ortc_status told, const Entry &taken);
   Status warnOfLoss(const Entry &taken);
+  Status checkWeights(const Entry &taken);
+  std::string describeKept() const;
   void endEpoch();
   Status keep(const Status &failure);
   Metadata describePosition() const;
+  Status saveFile(const std::string &path);
   Status saveCheckpoint();
 
   const TrainOptions &options;
@@ -78,14 +83,15 @@ private:
   int64_t stepsDone = 0, stepsWanted = 0; // of this run
   double setRate = 0, lastLoss = 0;
   int64_t savedStep = -1, evaluatedStep = -1;
-  int64_t finiteStep = -1; ///< the last one of this run with a loss that is finite
-  double finiteLoss = 0;
-  bool hasFailedLoss = false; ///< one was not finite, and that was said
-  bool isLossFailure = false; ///< the run has ended for it
-  std::string updateCounter;  ///< the state that counts updates
-  bool hasLossScale = false;  ///< the artifact has; steps with infinite gradients are skipped
-  double skippedBefore = 0;   ///< of other runs
-  WeightedSum epochLoss;      ///< of the epoch's steps in this run
+  FiniteCheck finite;
+  LossTrend losses; ///< the finite ones
+  int64_t failedStep =
+      -1; ///< the first one of this run with a loss that is not finite, which was said; -1: none
+  bool isNotFinite = false;  ///< the run has ended for a loss or weights that are not
+  std::string updateCounter; ///< the state that counts updates
+  bool hasLossScale = false; ///< the artifact has; steps with infinite gradients are skipped
+  double skippedBefore = 0;  ///< of other runs
+  WeightedSum epochLoss;     ///< of the epoch's steps in this run
   int64_t epochSteps = 0;
   std::string evaluation; ///< what was found since the last line of an epoch
   Clock::time_point started, epochStarted;

@@ -10,6 +10,7 @@
 #include "host/artifact_path.h"
 #include "host/data/atomic_file.h"
 #include "host/text.h"
+#include "support/Printable.h"
 
 namespace ortc::artifact {
 
@@ -67,7 +68,7 @@ Status signArtifactFile(const std::string &path, const std::function<Expected<ho
   if (!quiet) {
     host::PublicKey digest;
     std::memcpy(digest.data(), result->data() + offsetof(ortc_file_header, sha256), digest.size());
-    std::printf("signed     %s\ndigest     %s\npublic key %s\n", host::makePrintable(place).c_str(),
+    std::printf("signed     %s\ndigest     %s\npublic key %s\n", makePrintable(place).c_str(),
                 host::formatKey(digest).c_str(), host::formatKey(key->getPublicKey()).c_str());
   }
   return Status();

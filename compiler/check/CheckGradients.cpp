@@ -14,6 +14,7 @@
 #include "host/report.h"
 #include "host/text.h"
 #include "passes/train/Losses.h"
+#include "support/Printable.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -244,8 +245,9 @@ Status Check::explain() {
   autodiff::DifferentiateOptions how;
   const GradientMutation &mutation = options.compile.mutation;
   how.mutation = {mutation.operation, mutation.operand, mutation.factor};
-  result.table +=
-      findSuspect(parts, source(), compiled, how, options.tolerance.value_or(kDifferenceTolerance)) + "\n";
+  result.table += makePrintable(findSuspect(parts, source(), compiled, how,
+                                            options.tolerance.value_or(kDifferenceTolerance))) +
+                  "\n";
   return Status();
 }
 
@@ -273,8 +275,9 @@ static std::string formatComparisons(std::vector<CodeComparison> comparisons, do
     if (comparison.isGood)
       continue;
     ++wrong;
-    text += "the " + comparison.name + " (" + host::formatCount(comparison.elements, "element") +
-            ") is off by " + host::formatShort(comparison.distance, 2) + " of its largest  WRONG\n";
+    text += "the " + makePrintable(comparison.name) + " (" +
+            host::formatCount(comparison.elements, "element") + ") is off by " +
+            host::formatShort(comparison.distance, 2) + " of its largest  WRONG\n";
   }
   return text + (wrong ? std::to_string(wrong) + " of " : "") +
          host::formatCount(int64_t(comparisons.size()), "value") +

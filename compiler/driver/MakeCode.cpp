@@ -8,6 +8,7 @@
 #include "host/data/atomic_file.h"
 #include "passes/train/Channels.h"
 #include "passes/train/ProgramParts.h"
+#include "support/Plural.h"
 
 #include <sched.h>
 #include <thread>
@@ -64,7 +65,7 @@ Status CodeMaker::placeOutlined() {
   ORTC_TRY(survey());
   extras.progress(pipeline::getPhases()[pipeline::findPhase("place")].work);
   pipeline::PlaceOptions how{options.memoryBudget.value_or(UINT64_MAX), extras.budgetCurve,
-                             describeKeptGradients(*program.ir, options)};
+                             describeKeptGradients(*program.ir, options), extras.memoryUnit};
   ORTC_TRY(diagnostics.run(*program.ir, [&](OpPassManager &passes) { pipeline::buildPlace(passes, how); }));
   program.kernels = kernels::findKernels(*program.ir, before);
   return Status();
@@ -150,7 +151,7 @@ Status CodeMaker::tuneFor(const backends::Target &target, const backends::Target
                                                   codeOptions(target), tuned, result)));
   facts.tuned.push_back(target.getName() + ": " + std::to_string(result.faster) + " of " +
                         std::to_string(result.kernels) + " measured kernels are faster cut otherwise (" +
-                        std::to_string(result.variants) + " variants)");
+                        formatCount(result.variants, "variant") + ")");
   isFaster |= result.faster > 0;
   return Status();
 }

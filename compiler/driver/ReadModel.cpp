@@ -15,6 +15,7 @@
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/pipeline/Pipelines.h"
 #include "passes/train/Teacher.h"
+#include "support/Plural.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -154,8 +155,8 @@ static Status quantizeBase(const CompileOptions &options, Compiled &compiled, Mo
     adapter.quantizedScale = packed.scale;
   }
   compiled.notes.push_back("weights beside adapters are stored as integers of " +
-                           std::to_string(options.base->bits) + " bits with a scale for " +
-                           std::to_string(options.base->block) + " numbers");
+                           formatCount(options.base->bits, "bit") + " with a scale for " +
+                           formatCount(options.base->block, "number"));
   return Status();
 }
 
@@ -209,9 +210,9 @@ static Status addQuantizers(const CompileOptions &options, Compiled &compiled, M
   if (!scales.empty())
     facts.scales = NamePattern::list(scales, "--qat");
   size_t values = report.quantizers.size() - weights;
-  compiled.notes.push_back(std::to_string(weights) + (weights == 1 ? " weight" : " weights") + " and " +
-                           std::to_string(values) + (values == 1 ? " value that " : " values that ") +
-                           (weights == 1 ? "its layer reads" : "their layers read") + " are quantised");
+  compiled.notes.push_back(formatCount(weights, "weight") + " and " + formatCount(values, "value") +
+                           " that " + (weights == 1 ? "its layer reads" : "their layers read") +
+                           " are quantised");
   if (!report.others.empty())
     compiled.notes.push_back(
         frontend::quoteSome(report.others, 4) + (report.others.size() == 1 ? " is" : " are") +

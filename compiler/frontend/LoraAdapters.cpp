@@ -5,6 +5,7 @@
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/InitializerGraph.h"
 #include "compiler/frontend/OwnOperators.h"
+#include "support/Plural.h"
 #include "support/Random.h"
 
 #include <algorithm>
@@ -118,7 +119,7 @@ Status LayerFinder::find(const proto::TensorProto &weight, std::vector<Layer> &l
     return Status::refusal("no node computes with it");
   bool isConv = layers[0].kind == LoraKind::conv;
   if (isConv ? weight.dims_size() < 3 : weight.dims_size() != 2)
-    return Status::refusal("it has " + std::to_string(weight.dims_size()) + " dimensions, not " +
+    return Status::refusal("it has " + formatCount(weight.dims_size(), "dimension") + ", not " +
                            (isConv ? "3 or more" : "2"));
   return Status();
 }

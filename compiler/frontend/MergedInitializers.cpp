@@ -7,6 +7,7 @@
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/InitializerGraph.h"
 #include "compiler/frontend/InitializerOrigins.h"
+#include "support/Plural.h"
 
 #include <algorithm>
 #include <map>
@@ -116,7 +117,7 @@ static std::vector<Replacement> findReplaced(const InitializerGraph &g) {
   // A name stands for one initializer, or for none.
   std::map<std::string, std::set<std::string>> sources;
   for (const Replacement &each : result)
-    sources[each.name].insert(each.zeros ? std::to_string(each.zeros) + " zeros"
+    sources[each.name].insert(each.zeros ? formatCount(each.zeros, "zero", "zeros")
                                          : g.graph.node(each.node).input(each.input));
   result.erase(std::remove_if(result.begin(), result.end(),
                               [&](const Replacement &each) { return sources[each.name].size() > 1; }),

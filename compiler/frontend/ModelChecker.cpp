@@ -10,6 +10,7 @@
 #include "compiler/frontend/NodeOrder.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "dialects/onnx/OnnxOperators.h"
+#include "support/Plural.h"
 
 #include <algorithm>
 #include <functional>
@@ -415,8 +416,8 @@ Status Checker::checkNode(proto::NodeProto &node, const Scope &scope, const Cont
   if (const proto::FunctionProto *function = callee(node)) {
     if (node.input_size() > function->input_size() || node.output_size() > function->output_size())
       return at(where, "function " + quote(function->name()) + " has " +
-                           std::to_string(function->input_size()) + " inputs and " +
-                           std::to_string(function->output_size()) + " outputs, not " +
+                           formatCount(function->input_size(), "input") + " and " +
+                           formatCount(function->output_size(), "output") + ", not " +
                            std::to_string(node.input_size()) + " and " + std::to_string(node.output_size()));
     for (const proto::AttributeProto &attribute : node.attribute())
       if (!hasAttribute(*function, attribute.name()))

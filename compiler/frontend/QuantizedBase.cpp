@@ -5,6 +5,7 @@
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "host/data/convert.h"
+#include "support/Plural.h"
 
 #include <algorithm>
 #include <cmath>
@@ -107,7 +108,7 @@ Status packBase(const Model &model, const std::vector<LoraAdapter> &adapters, co
     PackedShape shape{tensor.dims(isTransposed ? 1 : 0), tensor.dims(isTransposed ? 0 : 1), format};
     int64_t least = std::max(format.block, 2 * PackedFormat::kGroup);
     if (shape.columns < least)
-      return refuse("has rows of " + std::to_string(shape.columns) + " numbers, fewer than the " +
+      return refuse("has rows of " + formatCount(shape.columns, "number") + ", fewer than the " +
                     std::to_string(least) +
                     " that quantising needs (a whole block, at least 64); give --lora a pattern without it" +
                     (shape.columns >= 2 * PackedFormat::kGroup ? ", or a smaller block" : ""));

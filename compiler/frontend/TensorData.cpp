@@ -5,6 +5,7 @@
 #include "compiler/frontend/Model.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "host/data/mapped_file.h"
+#include "support/Plural.h"
 
 #include <algorithm>
 #include <cstring>
@@ -157,7 +158,8 @@ static std::string wrongField(const Type &tensor, char used) {
 static Status countMismatch(const TypeInfo &info, const Type &tensor, const char *field, int64_t have,
                             int64_t need) {
   return Status::refusal(std::string(info.name) + " tensor of shape " + shapeText(tensor.dims()) + " needs " +
-                         std::to_string(need) + " entries in " + field + " but has " + std::to_string(have));
+                         formatCount(need, "entry", "entries") + " in " + field + " but has " +
+                         std::to_string(have));
 }
 
 /// Copies entries of an integer field into elements of `Out`, checking their range.

@@ -3,6 +3,7 @@
 //
 // Whole-input shapes first (they give values to the symbols they meet), then symbols by name.
 #include "compiler/legalize/Bindings.h"
+#include "support/Plural.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -44,8 +45,8 @@ Status Binder::readInput(unsigned input, const ShapeSpec &spec) {
   if (!type)
     return Status();
   if (type.getRank() != static_cast<int64_t>(spec.dims.size()))
-    return refuse("--shape: input '" + spec.name + "' has " + Twine(type.getRank()) + " dimensions, not " +
-                  Twine(spec.dims.size()));
+    return refuse("--shape: input '" + spec.name + "' has " + formatCount(type.getRank(), "dimension") +
+                  ", not " + Twine(spec.dims.size()));
   for (auto [dim, value] : llvm::enumerate(spec.dims)) {
     if (!type.isDynamicDim(dim) && type.getDimSize(dim) != value)
       return refuse("--shape: dimension " + Twine(dim) + " of input '" + spec.name + "' is " +

@@ -16,6 +16,8 @@
 #include "dialects/train/ElementTypes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Verifier.h"
+#include "support/Plural.h"
+#include "support/Printable.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <map>
@@ -31,11 +33,12 @@ std::string forwardName(Mode mode, unsigned binding) {
 std::string LegalizeReport::message() const {
   if (!error.empty())
     return error;
-  std::string text = std::to_string(unsupported.size()) + (unsupported.size() == 1 ? " part" : " parts") +
-                     " of the model cannot be compiled:";
+  std::string text = formatCount(int64_t(unsupported.size()), "part") + " of the model cannot be compiled:";
   for (const Unsupported &part : unsupported)
-    text += "\n  " + part.op + (part.version ? " (since opset " + std::to_string(part.version) + ")" : "") +
-            " '" + part.node + "': " + part.reason;
+    text +=
+        "\n  " +
+        makePrintable(part.op + (part.version ? " (since opset " + std::to_string(part.version) + ")" : "") +
+                      " '" + part.node + "': " + part.reason);
   return text;
 }
 
@@ -142,7 +145,7 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
     onnx::InitializerOp op = entry.op;
     if (entry.trained && entry.elements > 1 && entry.requestedBy.empty() && entry.origin.empty() &&
         !isTakenAsWeight(op.getOutput())) {
-      std::string text = "'" + entry.name + "' (" + std::to_string(entry.elements) + " elements)";
+      std::string text = "'" + entry.name + "' (" + formatCount(entry.elements, "element") + ")";
       if (looksLikeTable(entry))
         tables.push_back(text);
       else if (frontend::isGeneratedName(entry.name))

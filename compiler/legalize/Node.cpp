@@ -1,6 +1,7 @@
 // What a handler works with.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Node.h"
+#include "support/Plural.h"
 
 #include "dialects/onnx/InitializerOrigin.h"
 
@@ -196,7 +197,7 @@ LogicalResult Node::axis(int64_t &axis, int64_t rank) {
   if (axis < 0)
     axis += rank;
   if (axis < 0 || axis >= rank)
-    return refuse("axis " + Twine(given) + " is out of range for " + Twine(rank) + " dimensions");
+    return refuse("axis " + Twine(given) + " is out of range for " + formatCount(rank, "dimension"));
   return success();
 }
 

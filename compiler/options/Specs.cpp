@@ -5,6 +5,7 @@
 // parsed where their tables are (passes/train).
 #include "compiler/options/CompileOptions.h"
 #include "compiler/options/Keys.h"
+#include "host/text.h"
 
 #include <charconv>
 #include <cmath>
@@ -424,26 +425,8 @@ Expected<AttentionSpec> parseAttention(std::string_view text) {
 }
 
 Expected<uint64_t> parseBytes(std::string_view text) {
-  static constexpr std::pair<std::string_view, uint64_t> kUnits[] = {{"KiB", 1ull << 10},
-                                                                     {"MiB", 1ull << 20},
-                                                                     {"GiB", 1ull << 30},
-                                                                     {"TiB", 1ull << 40},
-                                                                     {"PiB", 1ull << 50},
-                                                                     {"kB", 1000},
-                                                                     {"KB", 1000},
-                                                                     {"MB", 1000'000},
-                                                                     {"GB", 1000'000'000},
-                                                                     {"TB", 1000'000'000'000},
-                                                                     {"PB", 1000'000'000'000'000},
-                                                                     {"B", 1}};
-  uint64_t unit = 1;
-  std::string_view number = text;
-  for (const auto &[name, size] : kUnits)
-    if (number.ends_with(name)) {
-      number.remove_suffix(name.size());
-      unit = size;
-      break;
-    }
+  const auto [name, unit] = host::findByteUnit(text);
+  const std::string_view number = text.substr(0, text.size() - name.size());
   uint64_t whole = 0;
   double parsed = 0;
   constexpr uint64_t kMost = uint64_t(1) << 60;

@@ -78,7 +78,8 @@ void buildOutline(OpPassManager &passes) {
 
 void buildPlace(OpPassManager &passes, const PlaceOptions &options) {
   if (options.curve || options.budget != UINT64_MAX)
-    passes.addPass(memory::createRecomputeStepsPass({options.budget, options.curve, options.ofUpdates}));
+    passes.addPass(
+        memory::createRecomputeStepsPass({options.budget, options.curve, options.ofUpdates, options.unit}));
   passes.addPass(memory::createPlaceBuffersPass());
 }
 

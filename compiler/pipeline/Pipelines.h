@@ -43,6 +43,7 @@ struct PlaceOptions {
   uint64_t budget = UINT64_MAX; ///< most bytes of the transient region of any entry
   bool curve = false;           ///< also notes what smaller budgets would cost
   std::string ofUpdates;        ///< what the refusal of an entry with updates says besides
+  std::string unit;             ///< that the budget was given in
 };
 
 /// Orders the steps and places their buffers. Kernels say before what time and scratch they take.

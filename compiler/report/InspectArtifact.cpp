@@ -15,6 +15,8 @@
 #include "host/data/mapped_file.h"
 #include "host/json.h"
 #include "host/text.h"
+#include "support/Plural.h"
+#include "support/Printable.h"
 
 namespace ortc::report {
 
@@ -29,7 +31,7 @@ static Status fail(const std::string &file, const Status &why) {
 }
 
 static void printRow(const char *key, const std::string &text) {
-  std::printf("%-10s %s\n", key, host::makePrintable(text).c_str());
+  std::printf("%-10s %s\n", key, makePrintable(text).c_str());
 }
 
 static std::string getText(const Json &from, const char *key) {
@@ -58,9 +60,8 @@ static void printTensor(const artifact::Tensor &tensor) {
   uint32_t element = artifact::elementBytes(tensor.dtype);
   bool isDense = tensor.strides.empty() || tensor.strides == artifact::denseStrides(tensor.dims, element);
   std::printf("  %-9s  %-40s %-8s %-22s %10s%s\n", artifact::roleName(tensor.role),
-              host::makePrintable(tensor.name).c_str(), artifact::dtypeName(tensor.dtype),
-              (shape + "]").c_str(), formatBytes(uint64_t(count) * element).c_str(),
-              isDense ? "" : "  permuted");
+              makePrintable(tensor.name).c_str(), artifact::dtypeName(tensor.dtype), (shape + "]").c_str(),
+              formatBytes(uint64_t(count) * element).c_str(), isDense ? "" : "  permuted");
 }
 
 /// A value of the manifest in a row: elements with blanks between, members as `key=value`.
@@ -159,7 +160,7 @@ Status inspectArtifact(const std::string &path) {
       printTensor(tensor);
   std::printf("sections\n");
   for (const artifact::SectionReport &section : read->sections)
-    std::printf("  %-12s %-14s %10s  %s\n", section.kindName.c_str(), section.name.c_str(),
+    std::printf("  %-12s %-14s %10s  %s\n", section.kindName.c_str(), makePrintable(section.name).c_str(),
                 formatBytes(section.bytes).c_str(), section.sha256.c_str());
   return Status();
 }
@@ -181,7 +182,8 @@ Status verifyArtifact(const std::string &path, const std::string &publicKey, boo
   if (!quiet)
     for (const artifact::SectionReport &section : sections)
       std::printf("%s  %-12s %-14s %10s  %s\n", section.ok ? "ok " : "BAD", section.kindName.c_str(),
-                  section.name.c_str(), formatBytes(section.bytes).c_str(), section.sha256.c_str());
+                  makePrintable(section.name).c_str(), formatBytes(section.bytes).c_str(),
+                  section.sha256.c_str());
   if (!read)
     return fail(file, read.getStatus());
   // The manifest beside the artifact is a copy; a different one would mislead.
@@ -198,7 +200,8 @@ Status verifyArtifact(const std::string &path, const std::string &publicKey, boo
     if (Status status = artifact::checkSignature(*read, key); !status.isOk())
       return fail(file, status);
   if (!quiet)
-    std::printf("%s: %zu sections, all digests are right%s\n", file.c_str(), read->sections.size(),
+    std::printf("%s: %s, all digests are right%s\n", makePrintable(file).c_str(),
+                formatCount(int64_t(read->sections.size()), "section").c_str(),
                 (publicKey.empty() ? describeUnchecked(read->artifact.signature)
                                    : ", signed by " + host::formatKey(key))
                     .c_str());

@@ -16,7 +16,7 @@ nlohmann::ordered_json makePlanReport(const std::string &model, const SharedMemo
                                       const std::vector<MemoryPlan> &plans);
 
 /// The same as one HTML page that shows the arena over time. It needs nothing but a browser.
-std::string makePlanPage(const nlohmann::ordered_json &report);
+std::string makePlanPage(nlohmann::ordered_json report);
 
 /// The transient region in MiniMalloc's format (compiler/planning/csv/PackingCsv.h), a pool for each entry.
 std::string makeBufferTable(const std::vector<MemoryPlan> &plans);

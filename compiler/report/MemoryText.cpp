@@ -3,6 +3,7 @@
 #include "compiler/report/MemoryText.h"
 
 #include "host/text.h"
+#include "support/Printable.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -27,7 +28,7 @@ static double getFraction(const Json &from, const char *key) {
 
 static std::string getText(const Json &from, const char *key) {
   bool isText = from.is_object() && from.contains(key) && from[key].is_string();
-  return isText ? host::makePrintable(from[key].get<std::string>()) : "";
+  return isText ? makePrintable(from[key].get<std::string>()) : "";
 }
 
 std::string formatShare(double share) {

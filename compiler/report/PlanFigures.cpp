@@ -4,6 +4,7 @@
 
 #include "compiler/report/MemoryText.h"
 #include "host/text.h"
+#include "support/Plural.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -11,6 +12,7 @@
 
 namespace ortc::report {
 
+using host::escapeHtml;
 using host::formatBytes;
 using Json = nlohmann::ordered_json;
 
@@ -20,17 +22,6 @@ constexpr double kWidth = 1000, kUsage = 70, kArena = 430; ///< of a drawing, in
 constexpr size_t kListed = 10;                             ///< tensors of the peak
 
 } // namespace
-
-std::string escapeHtml(const std::string &text) {
-  std::string escaped;
-  for (char letter : host::makePrintable(text))
-    escaped += letter == '<'   ? "&lt;"
-               : letter == '>' ? "&gt;"
-               : letter == '&' ? "&amp;"
-               : letter == '"' ? "&quot;"
-                               : std::string(1, letter);
-  return escaped;
-}
 
 static uint64_t numberOf(const Json &from, const char *key) { return from.value(key, uint64_t(0)); }
 static std::string textOf(const Json &from, const char *key) {
@@ -133,7 +124,7 @@ std::string describeShared(const Json &report) {
   const Json &memory = report["memory"];
   return "Persistent " + formatBytes(numberOf(memory, "persistent")) + ", constants " +
          formatBytes(numberOf(memory, "constants")) + ", at most " +
-         std::to_string(numberOf(memory, "max_workers")) + " workers.";
+         formatCount(int64_t(numberOf(memory, "max_workers")), "worker") + ".";
 }
 
 std::string drawPlans(const Json &report) {
@@ -141,8 +132,9 @@ std::string drawPlans(const Json &report) {
   for (const Json &entry : report["entries"]) {
     const Json &memory = entry["memory"];
     uint64_t transient = numberOf(memory, "transient"), bound = numberOf(memory, "bound");
-    text += "<h2>" + textOf(entry, "name") + "</h2>\n<p>" + std::to_string(entry["steps"].size()) +
-            " steps, " + std::to_string(entry["buffers"].size()) + " buffers. Transient " +
+    text += "<h2>" + textOf(entry, "name") + "</h2>\n<p>" +
+            formatCount(int64_t(entry["steps"].size()), "step") + ", " +
+            formatCount(int64_t(entry["buffers"].size()), "buffer") + ". Transient " +
             formatBytes(transient) + ". Placement: " + formatGap(transient, bound) +
             " above the most bytes alive at once, " + formatBytes(bound) + ".";
     if (memory.contains("order_bound"))

@@ -15,7 +15,4 @@ std::string drawPlans(const nlohmann::ordered_json &report);
 /// "Persistent 1.2 KiB, ...".
 std::string describeShared(const nlohmann::ordered_json &report);
 
-/// Text as it stands in HTML, in elements and in quoted attributes.
-std::string escapeHtml(const std::string &text);
-
 } // namespace ortc::report

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/report/Manifest.h"
 #include "host/text.h"
+#include "support/Plural.h"
+#include "support/Printable.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -28,11 +30,6 @@ static int64_t elements(const artifact::Tensor &tensor) {
   for (int64_t size : tensor.dims)
     count *= size;
   return count;
-}
-
-/// "1 value", "12 values".
-static std::string countValues(int64_t count) {
-  return std::to_string(count) + (count == 1 ? " value" : " values");
 }
 
 static std::string joinNames(const std::vector<std::string> &names, size_t most) {
@@ -72,20 +69,24 @@ static void describeTrained(const CompileFacts &facts, const artifact::Artifact 
       group.values += item.elements;
       frozen += item.elements;
     }
-  line("trained", std::to_string(trained) + " tensors, " + std::to_string(parameters - inPart) + " of the " +
-                      countValues(facts.floatValues) + " in the file's float initializers" +
+  // The file has some of them once that are several tensors here.
+  line("trained", formatCount(trained, "tensor") + ", " +
+                      (parameters - inPart > facts.floatValues
+                           ? formatCount(parameters - inPart, "value") + ", made of the "
+                           : std::to_string(parameters - inPart) + " of the ") +
+                      formatCount(facts.floatValues, "value") + " in the file's float initializers" +
                       (facts.adapters.empty() ? "" : " and the adapters"));
   if (!single.empty())
     line("", "of one element: " + joinNames(single, single.size()));
   if (inPart > 0)
-    line("frozen", "channels of " + joinNames(still, 4) + ": " + countValues(inPart));
+    line("frozen", "channels of " + joinNames(still, 4) + ": " + formatCount(inPart, "value"));
   for (const auto &[reason, group] : reasons)
-    line("frozen", joinNames(group.names, 4) + ": " + countValues(group.values) + ", " + reason);
+    line("frozen", joinNames(group.names, 4) + ": " + formatCount(group.values, "value") + ", " + reason);
   if (int64_t shared = facts.floatValues + facts.teacherValues - parameters - frozen; shared > 0)
-    line("tied", countValues(shared) + " of the file are copies of others");
+    line("tied", formatCount(shared, "value") + " of the file are copies of others");
   else if (shared < 0)
-    line("copied",
-         countValues(-shared) + " were merged with others in the file, or are read by several nodes");
+    line("copied", formatCount(-shared, "value") +
+                       " were merged with others in the file, or are read by several nodes");
 }
 
 /// The most that one thread needs in any entry.
@@ -105,10 +106,10 @@ std::string makeSummary(const CompileOptions &options, const CompileFacts &facts
   auto line = [&](const char *key, const std::string &value) {
     char head[24];
     std::snprintf(head, sizeof head, "%-10s ", key);
-    text += head + host::makePrintable(value) + "\n";
+    text += head + makePrintable(value) + "\n";
   };
   line("model", facts.modelName + " (opset " + std::to_string(facts.opset) + ", " +
-                    std::to_string(facts.nodes) + " nodes)");
+                    formatCount(int64_t(facts.nodes), "node") + ")");
   if (!trains(options)) {
     line("loss", "none: for prediction only");
     line("trained", "nothing: the weights are constants");
@@ -132,15 +133,16 @@ std::string makeSummary(const CompileOptions &options, const CompileFacts &facts
   for (const FamilyFacts &family : facts.families)
     for (const EntryFacts &entry : family.entries) {
       line(key, entry.name + ": " + host::formatBytes(entry.memory.bytes) + " (max-live " +
-                    host::formatBytes(entry.memory.maxLive) + "), " + std::to_string(entry.steps) +
-                    " steps, " + humanCount(static_cast<double>(entry.flops)) + "FLOP");
+                    host::formatBytes(entry.memory.maxLive) + "), " +
+                    formatCount(int64_t(entry.steps), "step") + ", " +
+                    humanCount(static_cast<double>(entry.flops)) + "FLOP");
       key = "";
     }
   key = "code";
   for (const FamilyFacts &family : facts.families)
     for (const backends::TargetCode *code : family.codes) {
       line(key, code->section.name + ": " + host::formatBytes(code->section.bytes.size()) + ", " +
-                    std::to_string(code->kernels.size()) + " kernels" +
+                    formatCount(int64_t(code->kernels.size()), "kernel") +
                     (code->stack.empty() ? "" : ", " + describeStack(*code)));
       key = "";
     }

@@ -3,6 +3,8 @@
 #include "compiler/report/TrainChoices.h"
 
 #include "host/text.h"
+#include "support/Plural.h"
+#include "support/Printable.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -35,8 +37,7 @@ std::vector<TrainChoice> listTrainChoices(const proto::GraphProto &graph,
     std::vector<std::string> tensors;
     for (size_t i = layers.size() - std::min(count, layers.size()); i < layers.size(); ++i)
       tensors.insert(tensors.end(), layers[i].begin(), layers[i].end());
-    add("last " + std::to_string(count) + " of " + std::to_string(layers.size()) + " layers",
-        std::move(tensors));
+    add("last " + std::to_string(count) + " of " + formatCount(layers.size(), "layer"), std::move(tensors));
   }
   std::vector<std::string> vectors;
   for (const auto &tensor : graph.initializer())
@@ -55,10 +56,11 @@ std::string describeTrainChoices(const std::vector<TrainChoice> &choices) {
   for (const TrainChoice &choice : choices) {
     double saved = sum(choices.front()) == 0 ? 0 : 1 - double(sum(choice)) / double(sum(choices.front()));
     char line[160];
-    std::snprintf(line, sizeof line, "  %-24.24s%7zu%12s%12s%12s%12s%10.1f %%\n", choice.what.c_str(),
-                  choice.tensors.size(), host::formatBytes(choice.persistent).c_str(),
-                  host::formatBytes(choice.constants).c_str(), host::formatBytes(choice.transient).c_str(),
-                  host::formatBytes(sum(choice)).c_str(), saved * 100);
+    std::snprintf(line, sizeof line, "  %-24.24s%7zu%12s%12s%12s%12s%10.1f %%\n",
+                  makePrintable(choice.what).c_str(), choice.tensors.size(),
+                  host::formatBytes(choice.persistent).c_str(), host::formatBytes(choice.constants).c_str(),
+                  host::formatBytes(choice.transient).c_str(), host::formatBytes(sum(choice)).c_str(),
+                  saved * 100);
     text += line;
   }
   return text;

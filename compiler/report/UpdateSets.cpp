@@ -3,6 +3,7 @@
 #include "compiler/report/UpdateSets.h"
 
 #include "host/text.h"
+#include "support/Printable.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -19,12 +20,19 @@ static constexpr size_t kMostBytes = 3500;
 
 using Names = std::vector<std::string>;
 
-/// The name as an expression of ECMAScript.
-static std::string escape(const std::string &name) {
+/// The name as an expression of ECMAScript, which matches bytes: any of them where one does not show.
+static std::string escape(std::string_view name) {
   std::string text;
-  for (char c : name)
-    text +=
-        std::string(std::string_view("^$\\.*+?()[]{}|").find(c) == std::string_view::npos ? "" : "\\") + c;
+  while (!name.empty()) {
+    const Character character = readCharacter(name);
+    if (!isPrintable(character.code))
+      text.append(character.bytes, '.');
+    else if (std::string_view("^$\\.*+?()[]{}|").find(name.front()) != std::string_view::npos)
+      text += std::string("\\") + name.front();
+    else
+      text += name.substr(0, character.bytes);
+    name.remove_prefix(character.bytes);
+  }
   return text;
 }
 
@@ -136,23 +144,23 @@ static std::string quoteForShell(const std::string &text) {
   return quoted + "'";
 }
 
-std::string describeUpdateSets(const std::vector<UpdateSet> &sets, uint64_t budget) {
+std::string describeUpdateSets(const std::vector<UpdateSet> &sets, uint64_t budget, const std::string &unit) {
   const UpdateSet *best = findBest(sets, budget);
   char line[200];
   std::snprintf(line, sizeof line, "%-10s%-39s%9s%12s%12s%12s%12s%13s\n", "", "", "values", "persistent",
                 "transient", "both", "constants", "MFLOP/step");
   std::string text =
-      "fit " + host::formatBytes(budget) +
+      "fit " + host::formatBytesIn(budget, unit) +
       ": what could be trained, and what a session takes with it (constants can stay in flash)\n" + line;
   for (const UpdateSet &set : sets) {
     std::snprintf(line, sizeof line, "%-4s %3zu  %-39.39s%9lld%12s%12s%12s%12s%13.3f\n",
                   &set == best               ? "best"
                   : set.getBytes() <= budget ? "fits"
                                              : "",
-                  size_t(&set - sets.data()), set.what.c_str(), static_cast<long long>(set.values),
-                  host::formatBytes(set.persistent).c_str(), host::formatBytes(set.transient).c_str(),
-                  host::formatBytes(set.getBytes()).c_str(), host::formatBytes(set.constants).c_str(),
-                  double(set.flops) * 1e-6);
+                  size_t(&set - sets.data()), makePrintable(set.what).c_str(),
+                  static_cast<long long>(set.values), host::formatBytes(set.persistent).c_str(),
+                  host::formatBytes(set.transient).c_str(), host::formatBytes(set.getBytes()).c_str(),
+                  host::formatBytes(set.constants).c_str(), double(set.flops) * 1e-6);
     text += line;
   }
   text += "flags, in the place of all --train\n";

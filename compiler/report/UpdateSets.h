@@ -35,7 +35,7 @@ std::vector<UpdateSet> listUpdateSets(const proto::GraphProto &graph, const std:
 const UpdateSet *findBest(const std::vector<UpdateSet> &sets, uint64_t budget);
 
 /// The sets as a table, and the flags of each.
-std::string describeUpdateSets(const std::vector<UpdateSet> &sets, uint64_t budget);
+std::string describeUpdateSets(const std::vector<UpdateSet> &sets, uint64_t budget, const std::string &unit);
 /// The same for plan.json.
 nlohmann::ordered_json makeFitReport(const std::vector<UpdateSet> &sets, uint64_t budget);
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
+#include "support/Plural.h"
 
 using namespace mlir;
 
@@ -22,7 +23,7 @@ static LogicalResult verifyConv(OpType op, RankedTensorType input, RankedTensorT
     return op.emitOpError() << "C1: input, filter and output need rank 3 to 5, not " << rank;
   for (ArrayRef<int64_t> list : {op.getStrides(), op.getPaddingLow(), op.getPaddingHigh(), op.getDilations()})
     if (static_cast<int64_t>(list.size()) != spatial)
-      return op.emitOpError() << "C1: window attributes need " << spatial << " entries";
+      return op.emitOpError() << "C1: window attributes need " << formatCount(spatial, "entry", "entries");
   if (!allAtLeast(op.getStrides(), 1) || !allAtLeast(op.getDilations(), 1) ||
       !allAtLeast(op.getPaddingLow(), 0) || !allAtLeast(op.getPaddingHigh(), 0))
     return op.emitOpError() << "C1: strides and dilations must be positive, paddings not negative";
@@ -79,7 +80,7 @@ static LogicalResult verifyPool(OpType op, RankedTensorType input, RankedTensorT
   for (ArrayRef<int64_t> list : {op.getWindow(), op.getStrides(), op.getPaddingLow(), op.getPaddingHigh(),
                                  op.getOverhang(), op.getDilations()})
     if (static_cast<int64_t>(list.size()) != spatial)
-      return op.emitOpError() << "C1: window attributes need " << spatial << " entries";
+      return op.emitOpError() << "C1: window attributes need " << formatCount(spatial, "entry", "entries");
   if (!allAtLeast(op.getWindow(), 1) || !allAtLeast(op.getStrides(), 1) ||
       !allAtLeast(op.getDilations(), 1) || !allAtLeast(op.getPaddingLow(), 0) ||
       !allAtLeast(op.getPaddingHigh(), 0) || !allAtLeast(op.getOverhang(), 0))

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/onnx/OnnxOperators.h"
 
+#include "support/Plural.h"
+
 #include <algorithm>
 #include <charconv>
 #include <iterator>
@@ -42,12 +44,12 @@ bool isStandardDomain(std::string_view domain) {
 }
 
 /// "2", "2 to 3", "at least 1".
-static std::string range(size_t least, std::string_view formals) {
+static std::string range(size_t least, std::string_view formals, const std::string &noun) {
   if (!formals.empty() && formals.back() == 'v')
-    return "at least " + std::to_string(least);
+    return "at least " + formatCount(int64_t(least), noun);
   if (least == formals.size())
-    return std::to_string(least);
-  return std::to_string(least) + " to " + std::to_string(formals.size());
+    return formatCount(int64_t(least), noun);
+  return std::to_string(least) + " to " + formatCount(int64_t(formals.size()), noun);
 }
 
 /// Whether `count` parameters fit; every list that does not end in a variadic one has an upper limit.
@@ -68,14 +70,14 @@ std::string checkArity(const OperatorDefinition &definition, const std::vector<b
                        size_t outputs) {
   std::string head = nameOf(definition) + " takes ";
   if (!fits(present.size(), definition.minInputs, definition.inputs))
-    return head + range(definition.minInputs, definition.inputs) + " inputs, not " +
+    return head + range(definition.minInputs, definition.inputs, "input") + ", not " +
            std::to_string(present.size());
   for (size_t i = 0; i < present.size(); ++i)
     if (!present[i] && (i >= definition.inputs.size() || definition.inputs[i] != 'o'))
       return head + "no empty name for input " + std::to_string(i) + ", which is required";
   if (!fits(outputs, definition.minOutputs, definition.outputs))
-    return nameOf(definition) + " has " + range(definition.minOutputs, definition.outputs) +
-           " outputs, not " + std::to_string(outputs);
+    return nameOf(definition) + " has " + range(definition.minOutputs, definition.outputs, "output") +
+           ", not " + std::to_string(outputs);
   return "";
 }
 

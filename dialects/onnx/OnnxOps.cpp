@@ -4,6 +4,7 @@
 
 #include "dialects/onnx/OnnxOperators.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "support/Plural.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -85,9 +86,9 @@ LogicalResult GraphOp::verify() {
     return failure();
   if (getOutputNames().size() != outputs || getOutputTypes().size() != outputs ||
       getOutputDims().size() != outputs) // graph C2
-    return emitOpError() << "returns " << outputs << " values but has " << getOutputNames().size()
-                         << " output names, " << getOutputTypes().size() << " output types and "
-                         << getOutputDims().size() << " lists of dimension names";
+    return emitOpError() << "returns " << formatCount(outputs, "value") << " but has "
+                         << getOutputNames().size() << " output names, " << getOutputTypes().size()
+                         << " output types and " << getOutputDims().size() << " lists of dimension names";
   for (unsigned i = 0; i < inputs; ++i) // graph C3
     if (failed(verifyDims(*this, getInputDims()[i], getBlock().getArgument(i).getType(), "input", i)))
       return failure();
@@ -284,7 +285,7 @@ LogicalResult FunctionOp::verify() {
       return emitOpError() << "argument " << argument.getArgNumber() << " is of type " << argument.getType()
                            << ", not !onnx.any";
   if (getOutputNames().size() != block.back().getNumOperands()) // function C2
-    return emitOpError() << "returns " << block.back().getNumOperands() << " values but has "
+    return emitOpError() << "returns " << formatCount(block.back().getNumOperands(), "value") << " but has "
                          << getOutputNames().size() << " output names";
   if (failed(verifyDistinct(*this, getParameters(), "attributes"))) // function C3
     return failure();

@@ -60,7 +60,10 @@ template <typename From, typename To> void convertAll(const uint8_t *from, uint8
 /// Whether one value survives: integers exactly; floats rounded, but finite ones stay finite.
 template <typename From, typename To> bool fits(From raw) {
   auto value = widen(raw);
-  if constexpr (kIsFloat<From>) {
+  if constexpr (kIsFloat<From> && !kIsFloat<To>) {
+    return std::trunc(value) == value && double(value) >= double(std::numeric_limits<To>::min()) &&
+           double(value) < std::ldexp(1.0, std::numeric_limits<To>::digits);
+  } else if constexpr (kIsFloat<From>) {
     return !std::isfinite(value) || std::isfinite(widen(narrow<To>(value)));
   } else if constexpr (kIsFloat<To>) {
     auto converted = static_cast<double>(widen(narrow<To>(value)));
@@ -81,6 +84,8 @@ template <typename From, typename To> bool fits(From raw) {
 template <typename From, typename To> constexpr bool alwaysFits() {
   if constexpr (kIsNarrow<From> || kIsNarrow<To> || std::is_same_v<To, bool>) {
     return std::is_same_v<From, To>;
+  } else if constexpr (kIsFloat<From> && !kIsFloat<To>) {
+    return false;
   } else if constexpr (kIsFloat<From>) {
     return sizeof(From) <= sizeof(To);
   } else if constexpr (kIsFloat<To>) {
@@ -147,12 +152,16 @@ template <typename Action> auto dispatch(DataType type, Action action) {
 
 } // namespace
 
-static Pair findPair(DataType from, DataType to) {
-  return dispatch(from, [to](auto source) {
+/// `isText`: floats of 64 bits that are whole numbers may be integers.
+static Pair findPair(DataType from, DataType to, bool isText) {
+  return dispatch(from, [=](auto source) {
     using From = decltype(source);
-    return dispatch(to, [to](auto target) -> Pair {
+    return dispatch(to, [=](auto target) -> Pair {
       using To = decltype(target);
       if constexpr (kIsFloat<From> && !kIsFloat<To>) {
+        if constexpr (std::is_same_v<From, double>)
+          if (isText && to != DataType::Bool)
+            return makePair<From, To>();
         return {};
       } else if constexpr (!kIsFloat<From> && std::is_same_v<To, uint8_t>) {
         if (to == DataType::Bool)
@@ -199,7 +208,7 @@ Status planConversion(const Array &array, DataType type, const std::string &wher
   size_t count = array.bytes / getElementBytes(array.type);
   if (array.type == type && type != DataType::Bool)
     return Status();
-  Pair pair = findPair(array.type, type);
+  Pair pair = findPair(array.type, type, array.isText);
   if (!pair.convert)
     return Status::failure(where + " is " + getTypeName(array.type) + " but the graph wants " +
                            getTypeName(type) + "; convert it with numpy's astype");

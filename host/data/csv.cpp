@@ -2,29 +2,33 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // RFC 4180 with commas, and lines that end with or without a carriage return. Lines are counted when the file is
-// opened; an array's columns alone are read, when it is asked for, so that others may be text.
+// opened; an array's columns alone are read, when it is asked for, so that others may be text. The file is compared with
+// what it was behind each of both: others may write to it meanwhile.
 #include "host/data/csv.h"
 
 #include <algorithm>
 #include <charconv>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "host/data/mapped_file.h"
 #include "host/text.h"
+#include "support/EditDistance.h"
+#include "support/Printable.h"
 
 namespace ortc::host {
 namespace {
 
-constexpr size_t kMostColumns = 1 << 20;
+constexpr size_t kMostColumns = 1 << 20, kMostHeader = 64 << 20; ///< bytes of the line that names them
 
 /// What a message shows of a name or a field.
 std::string shorten(std::string_view text) {
   constexpr size_t kMost = 40;
-  return makePrintable(std::string(text.substr(0, kMost))) + (text.size() > kMost ? "..." : "");
+  return makePrintable(text.substr(0, kMost)) + (text.size() > kMost ? "..." : "");
 }
 
 /// Takes lines apart.
@@ -32,8 +36,9 @@ class Lines {
 public:
   explicit Lines(std::string_view text) : text(text.starts_with("\xef\xbb\xbf") ? text.substr(3) : text) {}
 
-  /// The fields of the next line that is not empty; false at the end. What is wrong is left in `problem`.
-  bool next(std::vector<std::string_view> &fields, std::string &problem) {
+  /// The first `most` fields of the next line that is not empty, and how many it has; false at the end. What is wrong
+  /// is left in `problem`.
+  bool next(std::vector<std::string_view> &fields, size_t most, size_t &count, std::string &problem) {
     while (at < text.size()) {
       ++number;
       size_t end = std::min(text.find('\n', at), text.size());
@@ -43,16 +48,24 @@ public:
         line.remove_suffix(1);
       if (line.empty())
         continue;
-      split(line, fields, problem);
+      bytes = line.size();
+      split(line, fields, most, count, problem);
       return true;
     }
     return false;
   }
   size_t getNumber() const { return number; }
+  size_t getBytes() const { return bytes; } ///< of that line
 
 private:
-  static void split(std::string_view line, std::vector<std::string_view> &fields, std::string &problem) {
+  static void split(std::string_view line, std::vector<std::string_view> &fields, size_t most, size_t &count,
+                    std::string &problem) {
     fields.clear();
+    count = 0;
+    auto add = [&](std::string_view field) {
+      if (count++ < most)
+        fields.push_back(field);
+    };
     for (size_t begin = 0; begin <= line.size() && problem.empty();) {
       size_t end = std::min(line.find(',', begin), line.size());
       if (begin < line.size() && line[begin] == '"') {
@@ -63,16 +76,16 @@ private:
           problem = "has a quote that does not end in front of a comma or the line's end";
         else
           end = close + 1;
-        fields.push_back(line.substr(begin + 1, end - begin - 2));
+        add(line.substr(begin + 1, end - begin - 2));
       } else {
-        fields.push_back(line.substr(begin, end - begin));
+        add(line.substr(begin, end - begin));
       }
       begin = end + 1;
     }
   }
 
   std::string_view text;
-  size_t at = 0, number = 0;
+  size_t at = 0, number = 0, bytes = 0;
 };
 
 /// A whole number, or one that is not.
@@ -130,6 +143,8 @@ private:
   Status bad(const std::string &what) const { return Status::failure(path + ": " + what); }
   Status group();
   Status choose(const DataSpec::Options &options);
+  int64_t findColumn(std::string_view name) const;
+  Status findColumns(std::string_view item, const std::string &array, std::vector<size_t> &found) const;
   Status addArray(const std::string &name, std::vector<size_t> columns);
 
   const StopFlag *stop;
@@ -150,25 +165,29 @@ Status CsvSource::open(const DataSpec::Options &options) {
   ORTC_TRY(MappedFile::open(path, file));
   Lines lines(file->getText());
   std::vector<std::string_view> fields;
+  size_t count = 0;
   std::string problem;
-  if (!lines.next(fields, problem))
+  if (!lines.next(fields, kMostColumns, count, problem))
     return bad("is empty; its first line must name the columns");
-  std::map<std::string_view, size_t> seen;
-  for (size_t i = 0; i < fields.size() && problem.empty(); ++i) {
-    if (fields[i].empty())
+  if (problem.empty() && count > kMostColumns)
+    problem =
+        "has " + std::to_string(count) + " columns; at most " + std::to_string(kMostColumns) + " are read";
+  else if (problem.empty() && lines.getBytes() > kMostHeader)
+    problem = "has " + formatBytes(lines.getBytes()) + ", but names of columns may have at most " +
+              formatBytes(kMostHeader) + " in all";
+  else
+    header.assign(fields.begin(), fields.end());
+  std::set<std::string_view> seen;
+  for (size_t i = 0; i < header.size() && problem.empty(); ++i)
+    if (header[i].empty())
       problem = "has no name for column " + std::to_string(i + 1);
-    else if (!seen.emplace(fields[i], i).second)
-      problem = "names the column '" + shorten(fields[i]) + "' twice";
-    header.emplace_back(fields[i]);
-  }
-  if (fields.size() > kMostColumns)
-    problem = "has " + std::to_string(fields.size()) + " columns; at most " + std::to_string(kMostColumns) +
-              " are read";
+    else if (!seen.insert(header[i]).second)
+      problem = "names the column '" + shorten(header[i]) + "' twice";
   if (!problem.empty())
     return bad("line " + std::to_string(lines.getNumber()) + " " + problem);
-  while (lines.next(fields, problem)) {
-    if (problem.empty() && fields.size() != header.size())
-      problem = "has " + formatCount(int64_t(fields.size()), "field") + " but the header has " +
+  while (lines.next(fields, header.size(), count, problem)) {
+    if (problem.empty() && count != header.size())
+      problem = "has " + formatCount(int64_t(count), "field") + " but the header has " +
                 std::to_string(header.size());
     if (!problem.empty())
       return bad("line " + std::to_string(lines.getNumber()) + " " + problem);
@@ -176,6 +195,7 @@ Status CsvSource::open(const DataSpec::Options &options) {
       return bad("was not read to its end: interrupted");
     ++rows;
   }
+  ORTC_TRY(file->checkUnchanged());
   return options.empty() ? group() : choose(options);
 }
 
@@ -222,43 +242,106 @@ Status CsvSource::group() {
   return Status();
 }
 
+/// One item of a list of columns: those of this name; or, where there are none, those whose names fit "p*", and without
+/// them again those behind "-".
 Status CsvSource::choose(const DataSpec::Options &options) {
-  std::vector<bool> isTaken(header.size());
-  std::string others;
+  std::vector<std::vector<std::string>> lists;
+  std::vector<int> owner(header.size(), -1); // the array that has a column by its name
   for (const auto &[name, list] : options) {
-    if (list == "*") {
-      if (!others.empty())
-        return Status::refusal(path + ": '" + others + "' and '" + name + "' both ask for all other columns");
-      others = name;
-      ORTC_TRY(addArray(name, {}));
-      continue;
-    }
-    std::vector<size_t> columns;
+    std::vector<std::string> &items = lists.emplace_back();
     for (size_t begin = 0; begin <= list.size();) {
       size_t end = std::min(list.find(',', begin), list.size());
-      std::string column = list.substr(begin, end - begin);
-      auto found = std::find(header.begin(), header.end(), column);
-      if (found == header.end()) {
-        std::string known;
-        for (size_t i = 0; i < header.size() && i < 8; ++i)
-          known += (i ? ", '" : "'") + shorten(header[i]) + "'";
-        return bad("has no column '" + shorten(column) + "' for '" + name + "'; it has " + known +
-                   (header.size() > 8 ? ", ..." : ""));
-      }
-      columns.push_back(size_t(found - header.begin()));
-      isTaken[columns.back()] = true;
+      items.push_back(list.substr(begin, end - begin));
+      if (int64_t column = findColumn(items.back()); column >= 0)
+        owner[size_t(column)] = int(lists.size()) - 1;
       begin = end + 1;
     }
-    ORTC_TRY(addArray(name, std::move(columns)));
-    arrays[name].isRow = arrays[name].numbers.size() > 1;
   }
-  if (others.empty())
+  std::vector<int> taken(header.size(), -1); // the array that has a column by a pattern
+  for (size_t i = 0; i < lists.size(); ++i) {
+    const std::string &name = options[i].first;
+    std::vector<size_t> columns;
+    std::set<size_t> isThere;
+    bool hasPattern = false;
+    for (const std::string &item : lists[i]) {
+      std::vector<size_t> found;
+      ORTC_TRY(findColumns(item, name, found));
+      const bool isOut = findColumn(item) < 0 && item.starts_with('-');
+      const bool isPattern = findColumn(item) < 0 && item.find('*') != std::string::npos;
+      hasPattern |= isPattern;
+      for (size_t column : found) {
+        if (isOut) {
+          std::erase(columns, column);
+          isThere.erase(column);
+          continue;
+        }
+        if (isPattern && owner[column] >= 0 && owner[column] != int(i))
+          continue; // another array asks for it by its name
+        if (isThere.insert(column).second)
+          columns.push_back(column);
+      }
+    }
+    for (size_t column : columns) {
+      if (hasPattern && taken[column] >= 0)
+        return Status::refusal(path + ": '" + options[size_t(taken[column])].first + "' and '" + name +
+                               "' both ask for the column '" + shorten(header[column]) + "' by a pattern");
+      taken[column] = hasPattern ? int(i) : taken[column];
+    }
+    if (columns.empty())
+      return bad("has no column left for '" + name + "'");
+    ORTC_TRY(addArray(name, columns));
+    arrays[name].isRow = hasPattern || columns.size() > 1;
+  }
+  return Status();
+}
+
+/// -1: there is none.
+int64_t CsvSource::findColumn(std::string_view name) const {
+  auto found = std::find(header.begin(), header.end(), name);
+  return found == header.end() ? -1 : found - header.begin();
+}
+
+/// Whether the whole name fits a pattern in which "*" stands for any text. In linear time for each part between them.
+static bool fits(std::string_view name, std::string_view pattern) {
+  const size_t first = pattern.find('*'), last = pattern.rfind('*');
+  if (first == std::string_view::npos)
+    return name == pattern;
+  if (name.size() < pattern.size() - (last - first + 1) || !name.starts_with(pattern.substr(0, first)) ||
+      !name.ends_with(pattern.substr(last + 1)))
+    return false;
+  name = name.substr(first, name.size() - first - (pattern.size() - last - 1));
+  for (size_t begin = first + 1; begin <= last;) {
+    const size_t end = std::min(pattern.find('*', begin), last);
+    const std::string_view part = pattern.substr(begin, end - begin);
+    const size_t at = name.find(part);
+    if (at == std::string_view::npos)
+      return false;
+    name.remove_prefix(at + part.size());
+    begin = end + 1;
+  }
+  return true;
+}
+
+Status CsvSource::findColumns(std::string_view item, const std::string &array,
+                              std::vector<size_t> &found) const {
+  if (int64_t column = findColumn(item); column >= 0) {
+    found = {size_t(column)};
     return Status();
+  }
+  const std::string_view pattern = item.starts_with('-') ? item.substr(1) : item;
   for (size_t i = 0; i < header.size(); ++i)
-    if (!isTaken[i])
-      arrays[others].numbers.push_back(i);
-  arrays[others].isRow = true;
-  return arrays[others].numbers.empty() ? bad("has no column left for '" + others + "'") : Status();
+    if (fits(header[i], pattern))
+      found.push_back(i);
+  if (!found.empty())
+    return Status();
+  std::vector<std::string> known;
+  for (size_t i = 0; i < header.size() && i < 256; ++i)
+    known.push_back(shorten(header[i]));
+  std::string shown;
+  for (size_t i = 0; i < known.size() && i < 8; ++i)
+    shown += (i ? ", '" : "'") + known[i] + "'";
+  return bad("has no column '" + shorten(pattern) + "' for '" + array + "'; it has " + shown +
+             (header.size() > 8 ? ", ..." : "") + suggestWord(shorten(pattern), known));
 }
 
 /// Of a row behind the header; 0 where the file has changed.
@@ -268,7 +351,8 @@ static size_t findLine(const MappedFile &file, int64_t row) {
     Lines lines(file.getText());
     std::vector<std::string_view> fields;
     std::string problem;
-    for (int64_t i = -1; i <= row && lines.next(fields, problem); ++i)
+    size_t count = 0;
+    for (int64_t i = -1; i <= row && lines.next(fields, 0, count, problem); ++i)
       number = lines.getNumber();
   });
   return status.isOk() ? number : 0;
@@ -287,22 +371,30 @@ Status CsvSource::load(const std::string &name, Array &array) const {
   Lines lines(file->getText());
   std::vector<std::string_view> fields;
   std::string problem;
-  lines.next(fields, problem); // the header
-  for (int64_t row = 0; lines.next(fields, problem); ++row) {
-    if (fields.size() != header.size())
-      return bad("has changed since it was opened");
+  size_t count = 0;
+  lines.next(fields, header.size(), count, problem); // the header
+  int64_t row = 0;
+  for (; lines.next(fields, header.size(), count, problem); ++row) {
+    if (count != header.size() || row == rows) // what follows would have another shape
+      break;
     for (size_t column : columns.numbers) {
       Number number;
-      if (!parseNumber(fields[column], number))
+      if (!parseNumber(fields[column], number)) {
+        ORTC_TRY(file->checkUnchanged());
         return bad("line " + std::to_string(lines.getNumber()) + ", column '" + shorten(header[column]) +
                    "': '" + shorten(fields[column]) + "' is no number");
+      }
       numbers->add(number);
     }
     if (stop && *stop && row % 65536 == 65535)
       return bad("was not read to its end: interrupted");
   }
+  ORTC_TRY(file->checkUnchanged());
+  if (row != rows || count != header.size()) // the clock of the file's time may be behind
+    return file->refuseChange();
   array = Array();
   array.name = name;
+  array.isText = true;
   array.type = numbers->isReal ? DataType::Float64 : DataType::Int64;
   array.shape = {rows};
   if (columns.isRow)

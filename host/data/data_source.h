@@ -30,6 +30,7 @@ struct Array {
   std::shared_ptr<const MappedFile> file = nullptr; ///< whose bytes these are; null: they are a copy
   std::function<size_t(int64_t row)> findLine =
       nullptr;             ///< where a row is in a file of text, from 1; 0: unknown
+  bool isText = false;     ///< numbers that were text: a float may stand for an integer, "1.0" for 1
   bool isStreamed = false; ///< of a file that may be larger than memory: no page that was read stays
 };
 

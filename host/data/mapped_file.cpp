@@ -49,6 +49,14 @@ bool MappedFile::isUnchanged() const {
          about.st_mtim.tv_sec == changed.tv_sec && about.st_mtim.tv_nsec == changed.tv_nsec;
 }
 
+Status MappedFile::refuseChange() const {
+  return Status::failure(
+      path + ": has changed since it was opened; while a file is in use, write a new one and rename "
+             "it");
+}
+
+Status MappedFile::checkUnchanged() const { return isUnchanged() ? Status() : refuseChange(); }
+
 Status checkRegularFile(const std::string &path) {
   struct stat about{};
   if (stat(path.c_str(), &about) != 0)

@@ -27,17 +27,17 @@ public:
   /// Whether the file has the size and the time of change that it had when it was opened. One that shrinks meanwhile
   /// faults, as with any mapping, but for the rest of its last page, which reads as zeros.
   bool isUnchanged() const;
+  /// Fails, with what to do, where it is not. Others may write to a file while it is parsed.
+  Status checkUnchanged() const;
+  /// That failure.
+  Status refuseChange() const;
   /// Whether [offset, offset + count) lies inside.
   bool contains(uint64_t offset, uint64_t count) const { return offset <= bytes && count <= bytes - offset; }
 
   /// Calls `copy`, which copies from these bytes and owns nothing. Fails when the file was cut or written to
   /// since it was opened: then what was copied may be anything.
   template <typename Copy> Status read(const Copy &copy) const {
-    bool isThere = readGuarded(data, bytes, copy);
-    return isThere && isUnchanged()
-               ? Status()
-               : Status::failure(path + ": has changed since it was opened; while a file is "
-                                        "in use, write a new one and rename it");
+    return readGuarded(data, bytes, copy) ? checkUnchanged() : refuseChange();
   }
 
 private:

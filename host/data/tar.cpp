@@ -16,6 +16,7 @@
 #include "host/data/mapped_file.h"
 #include "host/data/npy.h"
 #include "host/text.h"
+#include "support/Printable.h"
 
 namespace ortc::host {
 namespace {
@@ -215,6 +216,7 @@ Status TarSource::open() {
       names.push_back(column);
     places.push_back({member.offset, member.bytes});
   }
+  ORTC_TRY(file->checkUnchanged());
   if (!members.problem.empty())
     return bad(members.problem);
   return samples ? endSample(key, begin) : bad("has no member KEY.COLUMN.npy");
@@ -231,7 +233,9 @@ Status TarSource::describe(const std::string &name, Array &array) const {
   auto found = columns.find(name);
   if (found == columns.end())
     return bad("has no array '" + name + "'");
-  ORTC_TRY(read(found->second[0], name, array));
+  Status isRead = read(found->second[0], name, array);
+  ORTC_TRY(file->checkUnchanged());
+  ORTC_TRY(isRead);
   size_t all = 0;
   if (__builtin_mul_overflow(array.bytes, samples, &all))
     return bad("array '" + name + "' has a size that overflows");
@@ -254,7 +258,10 @@ Status TarSource::load(const std::string &name, Array &array) const {
   Shape wanted(array.shape.begin() + 1, array.shape.end());
   for (size_t i = 0; i < places.size(); ++i) {
     Array one;
-    ORTC_TRY(read(places[i], name, one));
+    Status isRead = read(places[i], name, one);
+    if (!isRead.isOk() || one.type != array.type || one.shape != wanted)
+      ORTC_TRY(file->checkUnchanged());
+    ORTC_TRY(isRead);
     if (one.type != array.type || one.shape != wanted)
       return bad("'" + name + ".npy' at byte " + std::to_string(places[i].offset) + " has shape " +
                  formatShape(one.shape) + " of " + getTypeName(one.type) +
@@ -262,6 +269,7 @@ Status TarSource::load(const std::string &name, Array &array) const {
                  getTypeName(array.type));
     std::memcpy(values.get() + i * each, one.data, each);
   }
+  ORTC_TRY(file->checkUnchanged());
   forgetPages(file->getData(), file->getBytes());
   array.data = values.get();
   array.owner = values;

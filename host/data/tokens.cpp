@@ -10,6 +10,7 @@
 #include <charconv>
 
 #include "host/data/mapped_file.h"
+#include "support/Plural.h"
 
 namespace ortc::host {
 namespace {
@@ -78,9 +79,10 @@ Status TokenSource::open() {
                std::to_string(element) + " of " + getTypeName(type) + "; dtype says what tokens are");
   auto count = int64_t((bytes - offset) / element);
   windows = (count - 1) / options.length;
-  return windows > 0 ? Status()
-                     : bad("has " + std::to_string(count) + " tokens, but a sample of seq=" +
-                           std::to_string(options.length) + " takes one more than that");
+  return windows > 0
+             ? Status()
+             : bad("has " + formatCount(int64_t(count), "token") +
+                   ", but a sample of seq=" + std::to_string(options.length) + " takes one more than that");
 }
 
 Status TokenSource::load(const std::string &name, Array &array) const {

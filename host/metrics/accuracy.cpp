@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "support/Plural.h"
+
 namespace ortc::host {
 
 int64_t findLargest(const double *scores, int64_t classes) {
@@ -84,7 +86,7 @@ Status parseTopK(const Spec &spec, const std::string &what, MakeMetric &make) {
   make = [most, what](const MetricFacts &facts, std::unique_ptr<Metric> &metric) {
     if (most > facts.classes)
       return Status::refusal(what + ": k is " + std::to_string(most) + ", and the output has " +
-                             std::to_string(facts.classes) + " classes; give a smaller k");
+                             formatCount(facts.classes, "class", "classes") + "; give a smaller k");
     metric = std::make_unique<TopK>(most, facts.classes);
     return Status();
   };

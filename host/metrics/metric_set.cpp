@@ -6,6 +6,8 @@
 #include <functional>
 #include <numeric>
 
+#include "support/Plural.h"
+
 namespace ortc::host {
 
 const std::vector<MetricKind> &listMetrics() {
@@ -132,7 +134,7 @@ Status MetricSet::begin(const std::vector<LossInfo> &losses, const std::vector<T
       output = findShape(outputs, loss.output);
       label = findShape(inputs, loss.label);
       if (losses.size() > 1)
-        return Status::refusal(what + ": there are " + std::to_string(losses.size()) + " losses" +
+        return Status::refusal(what + ": there are " + formatCount(int64_t(losses.size()), "loss", "losses") +
                                kNameWhatToCompare);
       ORTC_TRY(compareLoss(what, loss, output, label, comparison));
     }

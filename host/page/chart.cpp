@@ -1,4 +1,4 @@
-// Curves over steps as inline SVG.
+// Curves over steps as SVG: figures of a page, or a document of its own.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/page/chart.h"
 
@@ -6,35 +6,42 @@
 #include <cmath>
 #include <limits>
 
+#include "host/page/axis.h"
 #include "host/text.h"
 
 namespace ortc::host {
 namespace {
 
-// Pixels of a chart, and of what the axes' numbers take of it.
-constexpr double kWidth = 640, kHeight = 260, kLeft = 64, kRight = 12, kTop = 12, kBottom = 28;
+// Pixels of a chart, and of what the axes' numbers and names take of it: numbers have room for the larger letters of
+// narrow screens.
+constexpr double kWidth = 640, kHeight = 300, kLeft = 84, kRight = 16, kTop = 32, kBottom = 50;
 /// More points than this are not told apart.
 constexpr size_t kParts = 300;
+/// Of a line of text in a document, and between the charts there.
+constexpr double kLine = 20, kGap = 28;
 
 /// The mean of a part of a series, with its ends.
 struct Point {
   double step = 0, mean = 0, lowest = 0, highest = 0;
 };
 
+size_t countPerPart(const Series &series) { return (series.steps.size() + kParts - 1) / kParts; }
+
 /// Pieces without gaps.
 std::vector<std::vector<Point>> reduce(const Series &series) {
   std::vector<std::vector<Point>> pieces;
-  size_t count = series.steps.size(), each = (count + kParts - 1) / kParts;
+  size_t count = series.steps.size(), each = countPerPart(series);
   bool isOpen = false;
   for (size_t begin = 0; begin < count; begin += std::max<size_t>(each, 1)) {
     size_t end = std::min(count, begin + each);
     Point point{0, 0, std::numeric_limits<double>::max(), std::numeric_limits<double>::lowest()};
-    double finite = 0;
+    int64_t finite = 0;
     for (size_t i = begin; i < end; ++i)
       if (double value = series.values[i]; std::isfinite(value)) {
         ++finite;
-        point.step += (series.steps[i] - point.step) / finite;
-        point.mean += (value - point.mean) / finite; // a sum of large values could overflow
+        point.step += (series.steps[i] - point.step) / double(finite);
+        // A sum of large values could overflow, as their difference can.
+        point.mean += value / double(finite) - point.mean / double(finite);
         point.lowest = std::min(point.lowest, value);
         point.highest = std::max(point.highest, value);
       }
@@ -42,6 +49,7 @@ std::vector<std::vector<Point>> reduce(const Series &series) {
       isOpen = false;
       continue;
     }
+    point.mean = std::clamp(point.mean, point.lowest, point.highest); // rounding may lead out of the band
     if (!isOpen)
       pieces.emplace_back();
     isOpen = true;
@@ -50,64 +58,40 @@ std::vector<std::vector<Point>> reduce(const Series &series) {
   return pieces;
 }
 
-/// Where values stand on a page.
-class Axis {
-public:
-  Axis(double least, double most, bool isLogarithmic, double from, double to)
-      : isLogarithmic(isLogarithmic), from(from), to(to) {
-    low = scale(least);
-    high = scale(most);
-    if (!(high > low)) { // one value: it stands in the middle
-      double half = isLogarithmic ? 0.5 : std::max(std::fabs(low) / 2, 0.5);
-      high = low + half;
-      low -= half;
-    }
-  }
-  /// Halves: the difference of the ends may be more than a double holds.
-  double place(double value) const {
-    return from + (scale(value) / 2 - low / 2) / (high / 2 - low / 2) * (to - from);
-  }
-  /// Round numbers; powers of ten on a logarithmic axis.
-  std::vector<double> getTicks() const {
-    if (!std::isfinite(high - low))
-      return {low, high};
-    double step = std::pow(10, std::floor(std::log10(high - low)));
-    double parts = (high - low) / step;
-    step *= parts < 2 ? 0.25 : parts < 4 ? 0.5 : parts < 8 ? 1 : 2;
-    if (isLogarithmic)
-      step = std::max(std::round(step), 1.0);
-    std::vector<double> ticks;
-    for (double at = std::ceil(low / step - 1e-9); at * step <= high + step * 1e-9; ++at)
-      ticks.push_back(isLogarithmic ? std::pow(10, at * step) : at * step);
-    return ticks;
-  }
+std::string number(double value) { return formatShort(std::round(value * 10) / 10, 9); }
 
-private:
-  double scale(double value) const { return isLogarithmic ? std::log10(value) : value; }
-  bool isLogarithmic;
-  double low, high, from, to;
-};
+std::string drawText(const char *anchor, double x, double y, const std::string &text) {
+  return std::string("<text text-anchor=\"") + anchor + "\" x=\"" + number(x) + "\" y=\"" + number(y) +
+         "\">" + escapeHtml(text) + "</text>";
+}
 
-std::string number(double value) { return formatShort(std::round(value * 10) / 10, 6); }
-
-std::string drawAxes(const Axis &x, const Axis &y) {
+std::string drawAxes(const Axis &x, const Axis &y, const std::string &quantity) {
   std::string svg;
-  for (double tick : y.getTicks()) {
-    std::string at = number(y.place(tick));
+  for (const Tick &tick : y.getTicks()) {
+    std::string at = number(tick.place);
     svg += "<line class=\"grid\" x1=\"" + number(kLeft) + "\" x2=\"" + number(kWidth - kRight) + "\" y1=\"" +
-           at + "\" y2=\"" + at + "\"/><text x=\"" + number(kLeft - 6) + "\" y=\"" + at +
-           "\" dy=\"4\" text-anchor=\"end\">" + formatShort(tick) + "</text>";
+           at + "\" y2=\"" + at + "\"/>" + drawText("end", kLeft - 6, tick.place + 4, tick.label);
   }
-  for (double tick : x.getTicks())
-    svg += "<text x=\"" + number(x.place(tick)) + "\" y=\"" + number(kHeight - 8) +
-           "\" text-anchor=\"middle\">" + formatShort(tick, 9) + "</text>";
-  return svg;
+  for (const Tick &tick : x.getTicks())
+    svg += drawText("middle", tick.place, kHeight - kBottom + 20, tick.label);
+  return svg + drawText("start", 4, 14, y.getName(quantity)) +
+         drawText("end", kWidth - kRight, kHeight - 6, x.getName("step"));
+}
+
+std::string nameClass(const Curve &curve) {
+  return "c" + std::to_string(curve.colour % kColours) +
+         (curve.style == LineStyle::Dashed   ? " d"
+          : curve.style == LineStyle::Dotted ? " o"
+                                             : "");
+}
+
+std::string drawMark(double x, double y) {
+  return "<circle r=\"2.5\" cx=\"" + number(x) + "\" cy=\"" + number(y) + "\"/>";
 }
 
 std::string drawCurve(const std::vector<std::vector<Point>> &pieces, const Curve &curve, const Axis &x,
-                      const Axis &y, bool hasBand) {
-  std::string svg = "<g class=\"c" + std::to_string(curve.colour % kColours) + (curve.isDashed ? " d" : "") +
-                    "\"><title>" + escapeHtml(curve.label) + "</title>";
+                      const Axis &y) {
+  std::string svg = "<g class=\"" + nameClass(curve) + "\"><title>" + escapeHtml(curve.label) + "</title>";
   for (const std::vector<Point> &piece : pieces) {
     std::string line, above, below;
     for (const Point &point : piece) {
@@ -116,41 +100,43 @@ std::string drawCurve(const std::vector<std::vector<Point>> &pieces, const Curve
       above += at + number(y.place(point.highest)) + " ";
       below = at + number(y.place(point.lowest)) + " " + below;
     }
-    if (hasBand)
+    if (countPerPart(*curve.series) > 1)
       svg += "<polygon points=\"" + above + below + "\"/>";
-    if (piece.size() == 1 || curve.isDashed) // evaluations are few, and each of them counts
+    if (piece.size() == 1 || curve.style != LineStyle::Solid)
       for (const Point &point : piece)
-        svg += "<circle r=\"2.5\" cx=\"" + number(x.place(point.step)) + "\" cy=\"" +
-               number(y.place(point.mean)) + "\"/>";
+        svg += drawMark(x.place(point.step), y.place(point.mean));
     svg += "<polyline points=\"" + line + "\"/>";
   }
   return svg + "</g>";
 }
 
-} // namespace
+/// A line of a legend: what is drawn of 28 by 12 pixels, and what that stands for.
+struct LegendLine {
+  std::string sample, text;
+};
 
-std::string escapeHtml(const std::string &text) {
-  std::string escaped;
-  for (char letter : makePrintable(text))
-    if (letter == '&')
-      escaped += "&amp;";
-    else if (letter == '<')
-      escaped += "&lt;";
-    else if (letter == '>')
-      escaped += "&gt;";
-    else if (letter == '"')
-      escaped += "&quot;";
-    else if (letter == '\'')
-      escaped += "&#39;";
-    else
-      escaped += letter;
-  return escaped;
+std::vector<LegendLine> makeLegend(const std::vector<Curve> &curves) {
+  std::vector<LegendLine> legend;
+  size_t most = 0;
+  for (const Curve &curve : curves) {
+    legend.push_back({"<g class=\"" + nameClass(curve) + "\">" +
+                          (curve.style == LineStyle::Solid ? "" : drawMark(14, 6)) +
+                          "<polyline points=\"0,6 28,6\"/></g>",
+                      curve.label});
+    most = std::max(most, countPerPart(*curve.series));
+  }
+  if (most > 1)
+    legend.push_back(
+        {"<g class=\"c0\"><polygon points=\"0,1 28,1 28,11 0,11\"/></g>",
+         "band: from the smallest to the largest of " + std::to_string(most) + " values; line: their mean"});
+  return legend;
 }
 
-std::string drawChart(const std::string &title, const std::vector<Curve> &curves) {
+/// What is between the tags of an <svg> of kWidth by kHeight; "" where no value is finite.
+std::string drawPlot(const Chart &chart) {
   double first = HUGE_VAL, last = -HUGE_VAL, lowest = HUGE_VAL, highest = -HUGE_VAL;
   std::vector<std::vector<std::vector<Point>>> pieces;
-  for (const Curve &curve : curves)
+  for (const Curve &curve : chart.curves)
     for (const std::vector<Point> &piece : pieces.emplace_back(reduce(*curve.series)))
       for (const Point &point : piece) {
         first = std::min(first, point.step);
@@ -158,21 +144,88 @@ std::string drawChart(const std::string &title, const std::vector<Curve> &curves
         lowest = std::min(lowest, point.lowest);
         highest = std::max(highest, point.highest);
       }
-  std::string html = "<figure><figcaption>" + escapeHtml(title);
   if (lowest > highest)
-    return html + "</figcaption><p>no finite value</p></figure>\n";
-  bool isLogarithmic = lowest > 0 && highest >= 100 * lowest;
-  Axis x(first, last, false, kLeft, kWidth - kRight);
-  Axis y(lowest, highest, isLogarithmic, kHeight - kBottom, kTop);
-  html += std::string(isLogarithmic ? " (logarithmic)" : "") + "</figcaption><svg viewBox=\"0 0 " +
-          number(kWidth) + " " + number(kHeight) + "\" role=\"img\">" + drawAxes(x, y);
-  std::string names;
-  for (size_t i = 0; i < curves.size(); ++i) {
-    html += drawCurve(pieces[i], curves[i], x, y, curves[i].series->steps.size() > kParts);
-    names += "<span class=\"c" + std::to_string(curves[i].colour % kColours) + "\">" +
-             (curves[i].isDashed ? "- - " : "&mdash; ") + escapeHtml(curves[i].label) + "</span> ";
+    return "";
+  const bool isLogarithmic = lowest > 0 && highest / 100 >= lowest;
+  const Axis x(first, last, Scale::Whole, kLeft, kWidth - kRight);
+  const Axis y(lowest, highest, isLogarithmic ? Scale::Logarithmic : Scale::Linear, kHeight - kBottom, kTop);
+  std::string svg = drawAxes(x, y, chart.quantity);
+  for (size_t i = 0; i < chart.curves.size(); ++i)
+    svg += drawCurve(pieces[i], chart.curves[i], x, y);
+  return svg;
+}
+
+/// Colours that people with any eyes tell apart (after Okabe and Ito): against white, and against black.
+struct Colour {
+  const char *onWhite, *onBlack;
+};
+constexpr Colour kColourValues[kColours] = {
+    {"#0072b2", "#56b4e9"}, {"#d55e00", "#ff8f3d"}, {"#00845f", "#2fd0a2"}, {"#b0568c", "#e8a5cb"},
+    {"#2c7fb8", "#a6d8f5"}, {"#a87400", "#ffc850"}, {"#7a55a8", "#c3a8ee"}, {"#6b6b6b", "#b8b8b8"}};
+
+std::string colour(const char *Colour::*ground) {
+  std::string style;
+  for (size_t i = 0; i < kColours; ++i) {
+    const std::string name = ".c" + std::to_string(i), value = kColourValues[i].*ground;
+    style += name + " polyline," + name + " circle{stroke:" + value + "}" + name + " polygon," + name +
+             " circle{fill:" + value + "}";
   }
-  return html + "</svg><p>" + names + "</p></figure>\n";
+  return style;
+}
+
+} // namespace
+
+std::string makeChartStyle() {
+  return "svg text{font:12px system-ui,sans-serif;fill:#111}.grid{stroke:#8886}polyline{fill:none;"
+         "stroke-width:1.5}polygon{stroke:none;opacity:.25}.d polyline{stroke-dasharray:5 3}.o polyline{"
+         "stroke-dasharray:1 4;stroke-linecap:round;stroke-width:2.5}svg .o circle{fill:#fff}" +
+         colour(&Colour::onWhite) + "@media(prefers-color-scheme:dark){svg text{fill:#eee}" +
+         colour(&Colour::onBlack) + "svg .o circle{fill:#121212}}";
+}
+
+std::string drawFigure(const Chart &chart) {
+  std::string html = "<figure><figcaption>" + escapeHtml(chart.title) + "</figcaption>";
+  const std::string plot = drawPlot(chart);
+  if (plot.empty())
+    return html + "<p>no finite value</p></figure>\n";
+  html += "<svg viewBox=\"0 0 " + number(kWidth) + " " + number(kHeight) + "\" role=\"img\" aria-label=\"" +
+          escapeHtml(chart.quantity) + " over steps\">" + plot + "</svg><ul>";
+  for (const LegendLine &line : makeLegend(chart.curves))
+    html += "<li><svg class=\"key\" viewBox=\"0 0 28 12\">" + line.sample + "</svg> " +
+            escapeHtml(line.text) + "</li>";
+  return html + "</ul></figure>\n";
+}
+
+std::string drawDocument(const std::vector<Chart> &charts) {
+  std::string svg;
+  double bottom = kGap / 2;
+  auto move = [&](double x, double y, const std::string &what) {
+    return "<g transform=\"translate(" + number(x) + " " + number(y) + ")\">" + what + "</g>\n";
+  };
+  for (const Chart &chart : charts) {
+    bottom += kLine;
+    svg += move(0, bottom - 6, "<g class=\"title\">" + drawText("start", 4, 0, chart.title) + "</g>");
+    const std::string plot = drawPlot(chart);
+    if (plot.empty()) {
+      svg += move(0, bottom, drawText("start", 4, 14, "no finite value"));
+      bottom += kLine + kGap;
+      continue;
+    }
+    svg += move(0, bottom, plot);
+    bottom += kHeight + 4;
+    for (const LegendLine &line : makeLegend(chart.curves)) {
+      svg += move(kLeft, bottom, line.sample + drawText("start", 36, 10, line.text));
+      bottom += kLine;
+    }
+    bottom += kGap;
+  }
+  const std::string size = number(kWidth) + " " + number(bottom);
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + size + "\" width=\"" + number(kWidth) +
+         "\" height=\"" + number(bottom) + "\">\n<style>" + makeChartStyle() +
+         ".ground{fill:#fff}.title "
+         "text{font-weight:600}@media(prefers-color-scheme:dark){.ground{fill:#121212}"
+         "}</style>\n<rect class=\"ground\" width=\"" +
+         number(kWidth) + "\" height=\"" + number(bottom) + "\"/>\n" + svg + "</svg>\n";
 }
 
 } // namespace ortc::host

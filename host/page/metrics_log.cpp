@@ -26,11 +26,15 @@ bool isPlace(const std::string &key) { return key == "step" || key == "epoch" ||
 /// What is a word.
 bool isWord(const std::string &key) { return key == "binding" || key == "weights"; }
 
-void addPoint(Series &series, double step, double value) {
+void dropFrom(Series &series, double step) {
   while (!series.steps.empty() && series.steps.back() >= step) {
     series.steps.pop_back();
     series.values.pop_back();
   }
+}
+
+void addPoint(Series &series, double step, double value) {
+  dropFrom(series, step);
   series.steps.push_back(step);
   series.values.push_back(value);
 }
@@ -58,13 +62,11 @@ public:
     if (!line.contains("loss") || !readStep(line, step))
       return false;
     if (step <= last) // evaluations of steps that are done again
-      for (auto &[key, series] : log.ofEvaluations)
-        while (!series.steps.empty() && series.steps.back() >= step) {
-          series.steps.pop_back();
-          series.values.pop_back();
-        }
+      for (auto &[key, ofWeights] : log.ofEvaluations)
+        for (auto &[weights, series] : ofWeights)
+          dropFrom(series, step);
     last = step;
-    if (!addAll(line, step, log.ofSteps))
+    if (!addAll(line, step, [this](const std::string &key) -> Series & { return log.ofSteps[key]; }))
       return false;
     if (line.contains("ms") && readValue(line["ms"], time) && std::isfinite(time))
       log.milliseconds += time;
@@ -80,8 +82,12 @@ private:
     }
     if (!readStep(line, step))
       return false;
-    if (event == "eval")
-      return addAll(line, step, log.ofEvaluations);
+    if (event == "eval") {
+      const std::string weights =
+          line.contains("weights") && line["weights"].is_string() ? line["weights"].get<std::string>() : "";
+      return addAll(line, step,
+                    [&](const std::string &key) -> Series & { return log.ofEvaluations[key][weights]; });
+    }
     if (event == "watch")
       return addWatched(line, step);
     if (event != "save" && event != "best")
@@ -105,14 +111,14 @@ private:
     return true;
   }
   /// False, and what is wrong, where something is neither a number nor the word that it may be.
-  bool addAll(const Json &line, double step, std::map<std::string, Series> &series) {
+  template <typename Find> bool addAll(const Json &line, double step, Find findSeries) {
     for (const auto &[key, from] : line.items()) {
       double value = 0;
       if (isPlace(key) || (isWord(key) && from.is_string()))
         continue;
       if (!readValue(from, value))
         return refuse(key);
-      addPoint(series[key], step, value);
+      addPoint(findSeries(key), step, value);
     }
     return true;
   }

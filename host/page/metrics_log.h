@@ -18,8 +18,9 @@ struct Series {
 
 struct MetricsLog {
   std::string path;
-  std::map<std::string, Series> ofSteps;       ///< by key of a step: "loss", "lr", "ms", ...
-  std::map<std::string, Series> ofEvaluations; ///< by key of an event `eval`: "eval_loss", ...
+  std::map<std::string, Series> ofSteps; ///< by key of a step: "loss", "lr", "ms", ...
+  /// By key of an event `eval`: "eval_loss", ..., then by the averages that it was of: "ema", "swa", "" for none.
+  std::map<std::string, std::map<std::string, Series>> ofEvaluations;
   /// By tensor (and "NAME, gradient"), then "min", "mean", "max".
   std::map<std::string, std::map<std::string, Series>> watched;
   double milliseconds = 0; ///< of all steps that were done, also those done again

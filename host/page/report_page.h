@@ -1,4 +1,4 @@
-// `ortc report`: runs, plans and profiles as one page that needs no scripts and loads nothing.
+// `ortc report`: runs, plans and profiles as one page that needs no scripts and loads nothing, or its charts as SVG.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -12,7 +12,7 @@ namespace ortc::host {
 struct ReportOptions {
   std::vector<std::string> runs;  ///< files of --metrics
   std::vector<std::string> plans; ///< a manifest.json, or a report of `ortc plan`
-  std::string output;
+  std::string output;             ///< .html, .htm, .svg; without an end: a page
   bool quiet = false;
 };
 

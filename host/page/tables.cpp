@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/page/tables.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -56,31 +57,55 @@ std::string showBytes(double bytes) {
   return bytes >= 0 && bytes < 0x1p63 ? formatBytes(uint64_t(bytes)) : "";
 }
 
+std::string describeValue(double value) {
+  return std::isfinite(value) ? formatShort(value, 5) : "not finite";
+}
+
+int64_t countBad(const Series &series) {
+  return std::count_if(series.values.begin(), series.values.end(),
+                       [](double value) { return !std::isfinite(value); });
+}
+
 /// The last value of a series, and how many are not finite.
-std::string describeLast(const Series *series) {
-  if (!series || series->values.empty())
-    return "";
+std::string describeLast(const Series &series, int64_t bad, const std::string &weights) {
+  return describeValue(series.values.back()) + (weights.empty() ? "" : " (" + weights + ")") +
+         (bad ? " (" + formatCount(bad, "value") + " not finite)" : "");
+}
+
+using Evaluations = std::map<std::string, Series>; ///< by the averages that they are of
+
+std::string describeLast(const Evaluations &evaluations) {
+  const Series *last = nullptr;
+  std::string of;
   int64_t bad = 0;
-  for (double value : series->values)
-    bad += !std::isfinite(value);
-  std::string text =
-      std::isfinite(series->values.back()) ? formatShort(series->values.back(), 5) : "not finite";
-  return text + (bad ? " (" + formatCount(bad, "value") + " not finite)" : "");
+  for (const auto &[weights, series] : evaluations) {
+    bad += countBad(series);
+    if (!series.steps.empty() && (!last || series.steps.back() >= last->steps.back())) {
+      last = &series;
+      of = weights;
+    }
+  }
+  return last ? describeLast(*last, bad, of) : "";
+}
+
+std::string describeSmallest(const Evaluations &evaluations) {
+  double smallest = HUGE_VAL, step = 0;
+  std::string of;
+  for (const auto &[weights, series] : evaluations)
+    for (size_t i = 0; i < series.values.size(); ++i)
+      if (series.values[i] < smallest) {
+        smallest = series.values[i];
+        step = series.steps[i];
+        of = weights;
+      }
+  return smallest == HUGE_VAL ? ""
+                              : formatShort(smallest, 5) + " (step " + formatShort(step, 16) +
+                                    (of.empty() ? "" : ", " + of) + ")";
 }
 
 const Series *find(const std::map<std::string, Series> &all, const std::string &key) {
   auto found = all.find(key);
   return found == all.end() ? nullptr : &found->second;
-}
-
-std::string describeSmallest(const Series *series) {
-  double smallest = HUGE_VAL, step = 0;
-  for (size_t i = 0; series && i < series->values.size(); ++i)
-    if (series->values[i] < smallest) {
-      smallest = series->values[i];
-      step = series->steps[i];
-    }
-  return smallest == HUGE_VAL ? "" : formatShort(smallest, 5) + " (step " + formatShort(step, 15) + ")";
 }
 
 std::string describeEvents(const MetricsLog &run) {
@@ -110,21 +135,23 @@ std::string drawRuns(const std::vector<MetricsLog> &runs) {
   Table table({"run", "steps", "last loss", "smallest loss of an evaluation", "last evaluation", "ms a step",
                "seconds of steps", "events"});
   for (const MetricsLog &run : runs) {
-    const Series *loss = find(run.ofSteps, "loss"), *evaluation = find(run.ofEvaluations, "eval_loss");
-    const Series *times = find(run.ofSteps, "ms");
-    if (!loss) {
+    const Series *loss = find(run.ofSteps, "loss"), *times = find(run.ofSteps, "ms");
+    auto evaluated = run.ofEvaluations.find("eval_loss");
+    const Evaluations evaluations = evaluated == run.ofEvaluations.end() ? Evaluations() : evaluated->second;
+    if (!loss || loss->steps.empty()) {
       table.add({run.path, "no steps", "", "", "", "", "", describeEvents(run)});
       continue;
     }
-    double sum = 0, count = 0;
+    double sum = 0;
+    int64_t count = 0;
     for (size_t i = 0; times && i < times->values.size(); ++i)
       if (std::isfinite(times->values[i])) {
         sum += times->values[i];
         ++count;
       }
-    table.add({run.path, formatShort(loss->steps.back(), 15), describeLast(loss),
-               describeSmallest(evaluation), describeLast(evaluation),
-               count > 0 ? formatShort(sum / count) : "", formatShort(run.milliseconds / 1e3),
+    table.add({run.path, formatShort(loss->steps.back(), 16), describeLast(*loss, countBad(*loss), ""),
+               describeSmallest(evaluations), describeLast(evaluations),
+               count > 0 ? formatShort(sum / double(count)) : "", formatShort(run.milliseconds / 1e3),
                describeEvents(run)});
   }
   return table.finish();

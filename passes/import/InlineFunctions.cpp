@@ -8,6 +8,7 @@
 
 #include "dialects/onnx/OnnxDialect.h"
 #include "mlir/IR/IRMapping.h"
+#include "support/Plural.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -216,8 +217,9 @@ static LogicalResult inlineCall(NodeOp call, FunctionOp function, const Function
   Block &body = function.getBody().front();
   if (call.getInputs().size() > body.getNumArguments() ||
       call.getNumResults() > body.getTerminator()->getNumOperands())
-    return call.emitError() << "function '" << function.getName() << "' has " << body.getNumArguments()
-                            << " inputs and " << body.getTerminator()->getNumOperands() << " outputs, not "
+    return call.emitError() << "function '" << function.getName() << "' has "
+                            << ortc::formatCount(body.getNumArguments(), "input") << " and "
+                            << ortc::formatCount(body.getTerminator()->getNumOperands(), "output") << ", not "
                             << call.getInputs().size() << " and " << call.getNumResults();
   auto declared = [&](StringAttr name) {
     return llvm::is_contained(function.getParameters(), name) || function.getDefaults().contains(name);

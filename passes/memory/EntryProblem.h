@@ -8,6 +8,9 @@
 
 namespace ortc::memory {
 
+/// The unit that `plan.budget` was given in, where it was given in one.
+inline constexpr llvm::StringLiteral kBudgetUnit = "plan.budget_unit";
+
 /// The steps of one block, or of several that are planned together, as a planning problem; loops have
 /// problems of their own inside. Steps and buffers are numbered in the order of the graph.
 struct EntryProblem {

@@ -71,7 +71,8 @@ def RecomputeStepsPass : Pass<"ortc-recompute-steps", "::mlir::ModuleOp"> {
   let options = [
     Option<"budget", "budget", "uint64_t", "UINT64_MAX", "most transient bytes of an entry">,
     Option<"curve", "curve", "bool", "false", "note what smaller budgets would take (`plan.curve`)">,
-    Option<"ofUpdates", "of-updates", "std::string", "", "what a refused entry with updates has to be told besides">
+    Option<"ofUpdates", "of-updates", "std::string", "", "what a refused entry with updates has to be told besides">,
+    Option<"unit", "unit", "std::string", "", "that the budget was given in, and refusals answer in; default: bytes">
   ];
 }
 

@@ -6,6 +6,7 @@
 #include "dialects/nn/NnDialect.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/ElementTypes.h"
+#include "host/text.h"
 #include "passes/memory/EntryProblem.h"
 #include "passes/memory/Passes.h"
 #include "llvm/ADT/StringMap.h"
@@ -294,6 +295,14 @@ ortc::Expected<planning::Plan> planEntry(const EntryProblem &entry, bool reorder
   return other && other->arenaBytes < plan->arenaBytes ? other : plan;
 }
 
+/// In the unit that it was given in.
+LogicalResult refuseBudget(func::FuncOp entry, uint64_t budget, uint64_t bytes) {
+  auto unit = entry->getAttrOfType<StringAttr>(kBudgetUnit);
+  auto show = [&](uint64_t size) { return host::formatBytesIn(size, unit ? unit.getValue() : StringRef()); };
+  return entry.emitError() << "--memory-budget " << show(budget) << ": the steps that were found take "
+                           << show(bytes) << (unit ? "" : " bytes") << " when they are placed; give that";
+}
+
 LogicalResult placeGroup(ArrayRef<func::FuncOp> group, bool reorder) {
   auto graph = EntryGraph::build(group);
   if (failed(graph))
@@ -306,8 +315,7 @@ LogicalResult placeGroup(ArrayRef<func::FuncOp> group, bool reorder) {
   if (!plan)
     return first.emitError(plan.getStatus().getMessage());
   if (budget && plan->arenaBytes > uint64_t(budget.getInt()))
-    return first.emitError() << "--memory-budget " << budget.getInt() << ": the steps that were found take "
-                             << plan->arenaBytes << " bytes when they are placed; give that";
+    return refuseBudget(first, uint64_t(budget.getInt()), plan->arenaBytes);
   SymbolTable symbols(first->getParentOfType<ModuleOp>());
   for (auto [segment, block] : llvm::enumerate(graph->getBlocks()))
     ProgramEmitter(block, segment, symbols).run(planned, *plan);

@@ -6,6 +6,7 @@
 // bit is the same.
 #include "compiler/planning/recompute/Recompute.h"
 #include "dialects/plan/PlanDialect.h"
+#include "host/text.h"
 #include "passes/memory/EntryProblem.h"
 #include "passes/memory/Passes.h"
 
@@ -173,14 +174,16 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
       return;
     auto role = refusal.entry->getAttrOfType<StringAttr>(train::kEntry).getValue();
     emitError(UnknownLoc::get(&getContext()))
-        << "--memory-budget " << uint64_t(budget) << ": the smallest budget found to be enough is "
-        << refusal.bytes << " bytes (entry '" << role << "'; no plan takes less than " << refusal.least
-        << "); give that, or a smaller batch"
+        << "--memory-budget " << show(budget) << ": the smallest budget found to be enough is "
+        << show(refusal.bytes) << (unit.empty() ? " bytes" : "") << " (entry '" << role
+        << "'; no plan takes less than " << show(refusal.least) << "); give that, or a smaller batch"
         << (refusal.hasScratch ? ", or a smaller --max-workers, for the scratch of each" : "")
         << (role == "predict" || role == "eval" ? "" : ", or train less (--freeze)")
         << (hasUpdates(refusal.entry) ? StringRef(ofUpdates) : "");
     signalPassFailure();
   }
+
+  std::string show(uint64_t bytes) const { return host::formatBytesIn(bytes, StringRef(unit)); }
 
   static bool hasUpdates(func::FuncOp entry) {
     return llvm::any_of(llvm::seq(entry.getNumResults()),
@@ -220,6 +223,8 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
       each->setAttr(plan::kRecompute, describe(*found, costs));
       each->setAttr(plan::kBudget,
                     builder.getI64IntegerAttr(int64_t(std::min<uint64_t>(options.budget, INT64_MAX))));
+      if (!unit.empty())
+        each->setAttr(kBudgetUnit, builder.getStringAttr(StringRef(unit)));
     }
     if (whole->arenaBytes > options.budget)
       Rewriter(entry, found->runs).run();

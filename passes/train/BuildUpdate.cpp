@@ -19,6 +19,7 @@
 #include "passes/train/ScheduledRate.h"
 #include "passes/train/StochasticRounding.h"
 #include "passes/train/TrainingProgram.h"
+#include "support/Plural.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/STLExtras.h"
@@ -239,8 +240,8 @@ LogicalResult UpdateBuilder::checkRanks() {
   size_t count = names.size();
   std::string first = names.front();
   names.resize(std::min(count, kShown));
-  return emitError(module.getLoc()) << "optimizer '" << optimizer << "' updates tensors of " << rank
-                                    << " dimensions, and " << count
+  return emitError(module.getLoc()) << "optimizer '" << optimizer << "' updates tensors of "
+                                    << formatCount(rank, "dimension") << ", and " << count
                                     << (count == 1 ? " is not: " : " are not: ") << llvm::join(names, ", ")
                                     << (count > kShown ? ", ..." : "")
                                     << "; give them a group with another optimizer: --group "

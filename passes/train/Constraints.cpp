@@ -10,6 +10,7 @@
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "passes/train/Channels.h"
 #include "passes/train/Optimizers.h"
+#include "support/Plural.h"
 
 using namespace mlir;
 
@@ -75,7 +76,8 @@ LogicalResult Constraints::apply(ArrayRef<TensorOp> parameters) {
     int64_t rank = cast<RankedTensorType>(parameter.getType()).getRank();
     if (spec && spec->maxNorm && spec->axis >= std::max<int64_t>(rank, 1))
       return parameter.emitError() << "--regularize '" << spec->text << "': axis is " << spec->axis
-                                   << " but '" << parameter.getName() << "' has " << rank << " dimensions";
+                                   << " but '" << parameter.getName() << "' has "
+                                   << formatCount(rank, "dimension");
     if (!mask)
       continue;
     ArrayRef<int64_t> shape = cast<RankedTensorType>(parameter.getType()).getShape();

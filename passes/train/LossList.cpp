@@ -1,6 +1,7 @@
 // Several losses of one artifact.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/Losses.h"
+#include "support/Plural.h"
 
 #include <algorithm>
 
@@ -96,9 +97,9 @@ static Status checkSeveral(const std::vector<LossSpec> &losses) {
                              std::to_string(losses.size()) +
                              " losses; write NAME=SPEC@OUTPUT, whose label is the input label.NAME");
     if (loss.outputs.empty())
-      return Status::refusal("loss " + quote(loss.id) +
-                             " does not say which output it reads, and there are " +
-                             std::to_string(losses.size()) + " losses; write " + loss.text + "@OUTPUT");
+      return Status::refusal(
+          "loss " + quote(loss.id) + " does not say which output it reads, and there are " +
+          formatCount(losses.size(), "loss", "losses") + "; write " + loss.text + "@OUTPUT");
     for (size_t k = 0; k < i; ++k)
       if (losses[k].id == loss.id)
         return Status::refusal("two losses are called " + quote(loss.id) +

@@ -7,6 +7,7 @@
 #include "passes/train/OnnxLoss.h"
 #include "passes/train/losses/FactorFiles.h"
 #include "support/EditDistance.h"
+#include "support/Plural.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <cmath>
@@ -126,8 +127,8 @@ static FailureOr<int64_t> findClassAxis(const LossSpec &loss, RankedTensorType t
   if (rank == 1 && given == 1)
     axis = 0;
   if (axis < 0 || axis >= rank)
-    return emitError(loc) << "loss " << loss.name << ": axis " << given << " is outside the output's " << rank
-                          << " dimensions";
+    return emitError(loc) << "loss " << loss.name << ": axis " << given << " is outside the output's "
+                          << formatCount(rank, "dimension");
   return axis;
 }
 

@@ -180,7 +180,10 @@ OwningOpRef<ModuleOp> Use::legalize() {
   options.float64 = isWide;
   legalize::LegalizeReport report;
   if (failed(legalize::legalize(**source, *target, options, report))) {
-    refuse(report.message());
+    std::string parts = report.message(); // one line of this message
+    for (size_t at; (at = parts.find("\n ")) != std::string::npos;)
+      parts.replace(at, 2, parts[at - 1] == ':' ? "" : ";");
+    refuse(parts);
     return {};
   }
   return target;

@@ -4,13 +4,16 @@
 
 #include <nanobind/nanobind.h>
 
+#include "support/Printable.h"
+
 namespace nb = nanobind;
 
 namespace ortc::python {
 
 void raise(ortc_status status, const std::string &text) {
   nb::object type = nb::module_::import_("ortc._errors").attr("of_status")(ortc_status_name(status));
-  PyErr_SetObject(type.ptr(), nb::str(text.c_str(), text.size()).ptr());
+  const std::string shown = makePrintable(text);
+  PyErr_SetObject(type.ptr(), nb::str(shown.c_str(), shown.size()).ptr());
   throw nb::python_error();
 }
 

@@ -64,8 +64,8 @@ ortc_status report(ortc_message *message, Error error, const Arguments *argument
       if (isNegative)
         *--part = '-';
     }
-    while (*part && at < end)
-      *at++ = *part++;
+    for (; *part && at < end; part++) // names are the artifact's: none acts on a terminal, or ends a line
+      *at++ = (unsigned char)*part < ' ' || *part == 127 ? '?' : *part;
   }
   *at = 0;
   return result;

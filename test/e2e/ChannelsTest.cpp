@@ -338,7 +338,7 @@ TEST_F(ChannelsTest, TheFirstMatchWins) {
   EXPECT_EQ(shapeOf(session, "2.weight.exp_avg"), (std::vector<int64_t>{5, 64}));
   Outcome outcome = mustRun({"train", ZooEntry("mlp-digits").model(), "-o", folder / "b", "--shape",
                              "batch=64", "--target", "native", "--train", "0.weight:channels=0.25"});
-  EXPECT_NE(outcome.text.find("trained    1 tensors, 1024 of the 4810 values"), std::string::npos)
+  EXPECT_NE(outcome.text.find("trained    1 tensor, 1024 of the 4810 values"), std::string::npos)
       << outcome.text;
   EXPECT_NE(outcome.text.find("frozen     channels of 0.weight: 3072 values"), std::string::npos)
       << outcome.text;

@@ -196,6 +196,16 @@ TEST_P(CppCallsTest, ThrowsWhatFails) {
   EXPECT_EQ(statusOf([&] { session.useBinding(7); }), ORTC_E_NOT_FOUND);
   EXPECT_EQ(statusOf([&] { session.write("pixels", few); }), ORTC_E_SHAPE);
   EXPECT_EQ(statusOf([&] { session.bind("pixels", few); }), ORTC_E_SHAPE);
+  // Of as many bytes, and other numbers.
+  std::vector<double> wide(64 * 32);
+  std::vector<int32_t> halves(64 * 2);
+  EXPECT_EQ(statusOf([&] { session.bind("pixels", wide); }), ORTC_E_SHAPE);
+  EXPECT_EQ(statusOf([&] { session.write("pixels", wide); }), ORTC_E_SHAPE);
+  EXPECT_EQ(statusOf([&] { session.bind("label", halves); }), ORTC_E_SHAPE);
+  EXPECT_EQ(statusOf([&] { session.read<int32_t>("step"); }), ORTC_E_SHAPE);
+  EXPECT_EQ(statusOf([&] { session.data<double>("step"); }), ORTC_E_SHAPE);
+  std::vector<uint8_t> bytes(64 * 64 * 4);
+  session.bind("pixels", bytes); // any number's
   EXPECT_EQ(statusOf([&] { session.read<float>("nothing"); }), ORTC_E_NOT_FOUND);
   EXPECT_EQ(statusOf([&] { session.getScalar("nothing"); }), ORTC_E_NOT_FOUND);
   EXPECT_EQ(statusOf([&] { session.setScalar("nothing", 1); }), ORTC_E_NOT_FOUND);

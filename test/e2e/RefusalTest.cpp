@@ -1,5 +1,6 @@
 // Models that are refused in one report, and malformed files that must not crash or leave anything.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <gtest/gtest.h>
@@ -90,6 +91,16 @@ TEST_F(RefusalTest, NamesAreShownOnOneLine) {
   model.mutable_graph()->add_output()->set_name("determinant");
   Outcome outcome = compile(model.SerializeAsString(), {"--shape", "batch=64", "--loss", "none"});
   EXPECT_NE(outcome.errors.find("'evil?name?[2J'"), std::string::npos) << outcome.errors;
+  // Not even a line that looks like one of a list.
+  const std::string evil = "a\n  Det 'b': \xe2\x80\xae\xc2\x9b\xe2\x80\xa9";
+  model.mutable_graph()->mutable_node(model.graph().node_size() - 1)->set_name(evil);
+  outcome = compile(model.SerializeAsString(), {"--shape", "batch=64", "--loss", "none"});
+  EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 2) << outcome.errors;
+  EXPECT_NE(outcome.errors.find("\n  Det 'a?  Det 'b': ???': "), std::string::npos) << outcome.errors;
+  outcome = compile(bytes, {"--shape", "batch=64", "--loss", "mse@" + evil});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1) << outcome.errors;
+  EXPECT_NE(outcome.errors.find("a?  Det 'b': ???"), std::string::npos) << outcome.errors;
   Outcome flag = compile(bytes, {"--shape", "batch=64", "--target", "a\nb"});
   EXPECT_EQ(flag.status, 2);
   EXPECT_NE(flag.errors.find("a?b"), std::string::npos) << flag.errors;

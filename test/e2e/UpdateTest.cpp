@@ -387,7 +387,7 @@ TEST_F(UpdateTest, PenaltiesAndLimitsResume) {
   EXPECT_NE(unmatched.errors.find("--regularize '0.wight' matches no trained tensor; closest: '0.weight'"),
             std::string::npos)
       << unmatched.errors;
-  expectRefused({"--regularize", ".*bias:max_norm=1,axis=1"}, "axis is 1 but '0.bias' has 1 dimensions");
+  expectRefused({"--regularize", ".*bias:max_norm=1,axis=1"}, "axis is 1 but '0.bias' has 1 dimension");
 }
 
 class MaskTest : public UpdateTest {

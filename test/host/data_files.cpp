@@ -121,4 +121,27 @@ std::unique_ptr<DataSource> makeSource(std::vector<NamedArray> arrays) {
   return std::make_unique<MemorySource>(std::move(arrays));
 }
 
+std::string tarOf(const std::vector<TarMember> &members, bool hasEnd) {
+  std::string file;
+  for (const TarMember &member : members) {
+    std::string header(512, '\0');
+    auto put = [&](size_t at, const std::string &text) { header.replace(at, text.size(), text); };
+    put(0, member.name);
+    char size[16];
+    std::snprintf(size, sizeof size, "%011lo", static_cast<unsigned long>(member.content.size()));
+    put(124, member.size.empty() ? size : member.size);
+    put(148, "        ");
+    header[156] = member.type;
+    put(257, std::string("ustar\00000", 8));
+    put(345, member.prefix);
+    unsigned sum = 0;
+    for (unsigned char byte : header)
+      sum += byte;
+    std::snprintf(size, sizeof size, "%06o", sum);
+    put(148, std::string(size) + '\0' + ' ');
+    file += header + member.content + std::string((512 - member.content.size() % 512) % 512, '\0');
+  }
+  return file + (hasEnd ? std::string(1024, '\0') : "");
+}
+
 } // namespace ortc::host::test

@@ -48,6 +48,16 @@ struct ZipMember {
 };
 std::string zip(const std::vector<ZipMember> &members);
 
+/// A member of a tar archive, with what is not set as it should be.
+struct TarMember {
+  std::string name, content;
+  char type = '0';
+  std::string prefix = "";
+  std::string size = ""; ///< of 12 bytes
+};
+
+std::string tarOf(const std::vector<TarMember> &members, bool hasEnd = true);
+
 std::string deflateRaw(const std::string &content);
 std::string gzipOf(const std::string &content);
 std::string safetensors(const std::string &header, const std::string &data);

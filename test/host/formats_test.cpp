@@ -1,6 +1,8 @@
 // npy files, CSV and tar as data: what is read, and what is refused with which message.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <filesystem>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "host/batches.h"
 #include "test/host/cases.h"
@@ -58,37 +60,6 @@ protected:
   }
   TemporaryFolder folder;
 };
-
-/// A member of a tar archive, with what is not set as it should be.
-struct TarMember {
-  std::string name, content;
-  char type = '0';
-  std::string prefix = "";
-  std::string size = ""; ///< of 12 bytes
-};
-
-std::string tarOf(const std::vector<TarMember> &members, bool hasEnd = true) {
-  std::string file;
-  for (const TarMember &member : members) {
-    std::string header(512, '\0');
-    auto put = [&](size_t at, const std::string &text) { header.replace(at, text.size(), text); };
-    put(0, member.name);
-    char size[16];
-    std::snprintf(size, sizeof size, "%011lo", static_cast<unsigned long>(member.content.size()));
-    put(124, member.size.empty() ? size : member.size);
-    put(148, "        ");
-    header[156] = member.type;
-    put(257, std::string("ustar\00000", 8));
-    put(345, member.prefix);
-    unsigned sum = 0;
-    for (unsigned char byte : header)
-      sum += byte;
-    std::snprintf(size, sizeof size, "%06o", sum);
-    put(148, std::string(size) + '\0' + ' ');
-    file += header + member.content + std::string((512 - member.content.size() % 512) % 512, '\0');
-  }
-  return file + (hasEnd ? std::string(1024, '\0') : "");
-}
 
 std::string pixels(float a, float b) { return npyOf("<f4", "(2,)", bytesOf(std::vector<float>{a, b})); }
 std::string label(int64_t value) { return npyOf("<i8", "()", bytesOf(value)); }
@@ -178,8 +149,77 @@ TEST_F(FormatsTest, CsvIsRefusedWithLineAndColumn) {
   EXPECT_EQ(of("x[0],x[00]\n1,2\n"), "line 1 has the column 0 of 'x' twice");
   EXPECT_EQ(of("x[0],x\n1,2\n"), "line 1 has columns 'x' and 'x[...]', which would be one array");
   EXPECT_EQ(of("a,b\n1,2\n", "?x=c"), "has no column 'c' for 'x'; it has 'a', 'b'");
-  EXPECT_EQ(of("a,b\n1,2\n", "?x=*&y=*"), "'x' and 'y' both ask for all other columns");
+  EXPECT_EQ(of("a,b\n1,2\n", "?x=*&y=*"), "'x' and 'y' both ask for the column 'a' by a pattern");
   EXPECT_EQ(of("a\n1\n", "?y=a&x=*"), "has no column left for 'x'");
+}
+
+TEST_F(FormatsTest, CsvColumnsByPatternAndWithoutSome) {
+  const std::string path =
+      folder.write("p.csv", "id,p0,p1,q0,p10,label,a*b\nrow0,1,2,3,4,5,6\nrow1,7,8,9,10,11,12\n");
+  auto of = [&](const std::string &options, const std::string &array = "x") {
+    return show(*open(path + "?" + options), array);
+  };
+  EXPECT_EQ(of("x=p*"), "int64[2, 3] 1, 2, 4, 7, 8, 10");
+  EXPECT_EQ(of("x=p*,-p1"), "int64[2, 2] 1, 4, 7, 10");
+  EXPECT_EQ(of("x=*,-id,-label"), "int64[2, 5] 1, 2, 3, 4, 6, 7, 8, 9, 10, 12");
+  EXPECT_EQ(of("x=*,-id,-p*&y=label"), "int64[2, 2] 3, 6, 9, 12");
+  EXPECT_EQ(of("x=*0"), "int64[2, 3] 1, 3, 4, 7, 9, 10");
+  EXPECT_EQ(of("x=p*0&y=p10"), "int64[2, 1] 1, 7")
+      << "a name goes before a pattern, and a pattern makes rows";
+  EXPECT_EQ(of("x=a*b"), "int64[2] 6, 12") << "and so it does before one that it looks like";
+  EXPECT_EQ(of("x=q0,p*,q0"), "int64[2, 4] 3, 1, 2, 4, 9, 7, 8, 10");
+  auto refused = [&](const std::string &options) {
+    std::unique_ptr<DataSource> source;
+    Status status = openData(path + "?" + options, source);
+    return status.getMessage().substr(path.size() + 2);
+  };
+  EXPECT_EQ(refused("x=r*"),
+            "has no column 'r*' for 'x'; it has 'id', 'p0', 'p1', 'q0', 'p10', 'label', 'a*b'");
+  EXPECT_EQ(refused("x=labal"), "has no column 'labal' for 'x'; it has 'id', 'p0', 'p1', 'q0', 'p10', "
+                                "'label', 'a*b'; did you mean 'label'?");
+  EXPECT_EQ(refused("x=p0,-p*"), "has no column left for 'x'");
+}
+
+/// Spreadsheets write whole numbers with a point.
+TEST_F(FormatsTest, CsvLabelsMayHaveAPoint) {
+  auto create = [&](const std::string &text, DataType type, Batches &batches) {
+    std::vector<std::string> notes;
+    return Batches::create(*open(folder.write("l.csv", text)), {{"label", type, {2}, true, true}},
+                           Remainder::Drop, batches, notes);
+  };
+  Batches batches;
+  ASSERT_TRUE(create("label\n1.0\n-3.0\n", DataType::Int64, batches).isOk());
+  std::vector<int64_t> labels(2);
+  ASSERT_TRUE(batches.gather(0, 0, nullptr, reinterpret_cast<uint8_t *>(labels.data())).isOk());
+  EXPECT_EQ(labels, (std::vector<int64_t>{1, -3}));
+  const std::string where = folder / "l.csv" + ": array 'label' holds ";
+  EXPECT_EQ(create("label\n1.0\n1.5\n", DataType::Int64, batches).getMessage(),
+            where + "1.5 at element 1, which does not fit the graph's int64");
+  for (const char *large : {"9223372036854775808.0", "-9223372036854777856.0", "nan", "inf"})
+    EXPECT_NE(
+        create("label\n1.0\n" + std::string(large) + "\n", DataType::Int64, batches).getMessage().find(where),
+        std::string::npos)
+        << large;
+  EXPECT_TRUE(create("label\n1.0\n-9223372036854775808.0\n", DataType::Int64, batches).isOk());
+  EXPECT_FALSE(create("label\n1.0\n256.0\n", DataType::UInt8, batches).isOk());
+}
+
+/// The line is not taken apart before its columns are counted: that took 80 bytes for each of them.
+TEST_F(FormatsTest, CsvHeadersAreRefusedInLittleMemory) {
+  std::string text;
+  for (int i = 0; i < 30'000'000; ++i)
+    text += "a,";
+  const std::string path = folder.write("h.csv", text + "a\n1\n");
+  text = std::string();
+  rusage before{}, after{};
+  getrusage(RUSAGE_SELF, &before);
+  EXPECT_EQ(refuse(path, "x"), "h.csv: line 1 has 30000001 columns; at most 1048576 are read");
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 150 << 10) << "KiB, with the pages of the file";
+  folder.write("h.csv", std::string(80 << 20, 'a') + ",b\n1,2\n");
+  EXPECT_EQ(refuse(path, "x"),
+            "h.csv: line 1 has 80.0 MiB, but names of columns may have at most 64.0 MiB in all");
+  std::filesystem::remove(path);
 }
 
 /// What a file's text says is of no type: whole numbers in one shard alone are no other column.

@@ -203,11 +203,57 @@ TEST_F(LoopTest, StopsAtALossThatIsNotFinite) {
   options.save = folder / "nan.safetensors";
   Status status = train(options, interrupted);
   EXPECT_EQ(status.getCode(), ExitCode::Failed);
-  EXPECT_EQ(status.getMessage(),
-            "the loss is not finite (step 1, epoch 0, slice 0 of " + options.data +
-                "); no parameter was changed by this step, nothing was saved; try a smaller --lr "
-                "or --save-every");
+  EXPECT_EQ(
+      status.getMessage(),
+      "the loss is not finite (step 1, epoch 0, slice 0 of " + options.data +
+          "); the input 'x' is nan in the data: sample 0 of " + options.data +
+          ", element 0 of its 'x', at byte 163: leave such samples out, or repair them; no parameter was "
+          "changed by this step, nothing was saved");
   EXPECT_FALSE(std::filesystem::exists(options.save));
+}
+
+/// The loss before an update says nothing of it.
+TEST_F(LoopTest, StopsAtAnUpdateThatIsNotFinite) {
+  TrainOptions options = makeTrain(5);
+  options.data = writeData("large.npz", 8, 1000); // whose gradients are above 1
+  options.shuffle = false;
+  options.lr = 3.4e38;
+  options.stopOnNan = true;
+  options.saveEvery = 1;
+  options.save = folder / "inf.safetensors";
+  options.metrics = folder / "inf.jsonl";
+  Status status = train(options, interrupted);
+  EXPECT_EQ(status.getCode(), ExitCode::Failed);
+  const std::string message = status.getMessage();
+  EXPECT_TRUE(message.starts_with("the weights are not finite after the update of step ")) << message;
+  EXPECT_NE(message.find(" of " + options.data + "): 'fc.weight' has "), std::string::npos) << message;
+  EXPECT_NE(message.find("try a smaller --lr; "), std::string::npos) << message;
+  std::vector<Json> events = readEvents(options.metrics, "not_finite");
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0]["tensor"], "fc.weight");
+  const auto step = events[0]["step"].get<int64_t>();
+  EXPECT_TRUE(message.ends_with(step > 1 ? options.save + " holds step " + std::to_string(step - 1)
+                                         : "nothing was saved"))
+      << message;
+}
+
+/// A checkpoint that is there is worth more than one of no use.
+TEST_F(LoopTest, DoesNotSaveWhatIsNotFinite) {
+  TrainOptions options = makeTrain(3);
+  options.save = folder / "a.safetensors";
+  options.lr = 0.1;
+  expectOk(train(options, interrupted));
+  const std::string before = readFile(options.save);
+  TrainOptions rest = makeTrain(60);
+  rest.load = rest.save = options.save;
+  rest.lr = 1e3; // grows tenfold and more a step
+  Status status = train(rest, interrupted);
+  EXPECT_EQ(status.getCode(), ExitCode::Failed);
+  EXPECT_TRUE(
+      status.getMessage().starts_with(options.save + ": step 63 is not saved: 'fc.weight' has 6 nan among"))
+      << status.getMessage();
+  EXPECT_NE(status.getMessage().find("; the numbers grew: "), std::string::npos) << status.getMessage();
+  EXPECT_EQ(readFile(options.save), before);
 }
 
 TEST_F(LoopTest, NamesTheLabelThatIsOutOfRange) {

@@ -1,6 +1,8 @@
 // Files that change while they are in use, things that are no files, and arrays that are not worth inflating.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <chrono>
 #include <csignal>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -116,6 +118,49 @@ INSTANTIATE_TEST_SUITE_P(All, ChangedFileTest, testing::ValuesIn(kinds()),
                          [](const auto &info) { return std::string(info.param.name); });
 
 /// Whoever has mapped the file, and wherever it is read.
+/// Formats whose numbers are copied are compared with what they were when all of them are there.
+class ParsedFileTest : public testing::TestWithParam<Kind> {};
+
+TEST_P(ParsedFileTest, ThatChangesBetweenOpeningAndReadingIsAFailure) {
+  TemporaryFolder folder;
+  const std::string &bytes = GetParam().bytes;
+  // As long, longer, and shorter; each of another content.
+  for (const std::string &other :
+       {std::string(bytes.size(), '7'), bytes + bytes, bytes.substr(0, bytes.size() / 3)}) {
+    const std::string path = folder.write(GetParam().file, bytes);
+    std::unique_ptr<DataSource> source;
+    ASSERT_TRUE(openData(path, source).isOk());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20)); // the clock of file systems has steps
+    const int file = ::open(path.c_str(), O_WRONLY);
+    ASSERT_EQ(pwrite(file, other.data(), other.size(), 0), ssize_t(other.size()));
+    if (other.size() < bytes.size())
+      ASSERT_EQ(ftruncate(file, off_t(other.size() / 4096 * 4096 + 100)), 0);
+    ::close(file);
+    Array array;
+    Status status;
+    for (const std::string &name : source->getNames())
+      if (status = source->load(name, array); !status.isOk())
+        break;
+    EXPECT_EQ(status.getCode(), ExitCode::Failed) << other.size();
+    EXPECT_EQ(status.getMessage(),
+              path + ": has changed since it was opened; while a file is in use, write a new "
+                     "one and rename it");
+    std::filesystem::remove(path);
+  }
+}
+
+static std::vector<Kind> parsedKinds() {
+  std::string csv = "x,label\n";
+  for (int i = 0; i < 300; ++i)
+    csv += std::to_string(i % 10) + "," + std::to_string(i % 2) + "\n";
+  return {{"Csv", "a.csv", "x", DataType::Int64, csv},
+          {"Tar", "a.tar", "x", DataType::Float32,
+           tarOf({{"a.x.npy", npyOf("<f4", "(2,)", bytesOf(std::vector<float>{1, 2}))},
+                  {"b.x.npy", npyOf("<f4", "(2,)", bytesOf(std::vector<float>{3, 4}))}})}};
+}
+INSTANTIATE_TEST_SUITE_P(All, ParsedFileTest, testing::ValuesIn(parsedKinds()),
+                         [](const auto &info) { return std::string(info.param.name); });
+
 TEST(FileGuardTest, EndsTheProcessWithAMessage) {
   TemporaryFolder folder;
   for (const char *name : {"plain", "with a space", "with\nline"}) {

@@ -101,10 +101,12 @@ TEST_F(WatchTest, StopsAtALossThatIsNotFinite) {
   options.watchEvery = 1;
   options.metrics = folder / "watch.jsonl";
   options.save = folder / "nan.safetensors";
-  EXPECT_EQ(train(options, interrupted).getMessage(),
-            "the loss is not finite (step 1, epoch 0, slice 0 of " + options.data +
-                "); no parameter was changed by this step, nothing was saved; try a smaller --lr "
-                "or --save-every");
+  EXPECT_EQ(
+      train(options, interrupted).getMessage(),
+      "the loss is not finite (step 1, epoch 0, slice 0 of " + options.data +
+          "); the input 'x' is nan in the data: sample 0 of " + options.data +
+          ", element 0 of its 'x', at byte 163: leave such samples out, or repair them; no parameter was "
+          "changed by this step, nothing was saved");
   EXPECT_TRUE(readEvents(options.metrics, "watch").empty());
 }
 

@@ -38,6 +38,13 @@ for python in $(sed -n 's/^with //p' "$work/log"); do
   tail -1 "$work/alone" | grep -q '^failed: there is no compiler: pip install ortc'
   "${pip[@]}" "ortc==$version"
   (cd "$work" && env -i HOME="$work" venv/bin/python -m ortc.doctor) || fail "it does not train with $python"
+  rm -rf "$work/beside" # a folder that PYTHONPATH names
+  "$work/venv/bin/pip" install -q --disable-pip-version-check --no-deps --no-index --find-links dist --target "$work/beside" \
+    "ortc==$version" "ortc-runtime==$version"
+  "$work/venv/bin/pip" uninstall -q -y ortc ortc-runtime
+  (cd "$work" && env -i HOME="$work" PYTHONPATH="$work/beside" venv/bin/python -m ortc.doctor) || fail "it does not train beside $python"
+  "$work/beside/bin/ortc" train test/zoo/mlp-digits/model.onnx -o "$work/wasm" --shape batch=64 --target wasm32 --emit wasm --quiet
+  "${pip[@]}" "ortc==$version"
   [ "$("$work/venv/bin/pip" list --format=freeze | cut -d= -f1 | grep -vxE 'pip|setuptools' | sort | tr '\n' ' ')" = 'numpy ortc ortc-runtime ' ]
   count=$((count + 1))
 done

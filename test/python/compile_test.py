@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import stat
+import sys
 import tempfile
 import unittest
 import warnings
@@ -118,6 +119,34 @@ class CompileTest(unittest.TestCase):
                 ortc.compile(DIGITS, **OPTIONS)
         finally:
             os.environ["ORTC_COMPILER"] = kept
+
+    def test_a_compiler_beside_the_packages(self):
+        """As pip install --target leaves it: the record of the wheel says where the program would be otherwise."""
+        folder = pathlib.Path(tempfile.mkdtemp(dir=WORK)) / "lib" / "python"
+        (folder / "bin").mkdir(parents=True)
+        about = folder / "ortc-9.9.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: ortc\nVersion: 9.9\n")
+        (about / "RECORD").write_text("../../bin/ortc,,\nortc-9.9.dist-info/RECORD,,\n")
+        program = folder / "bin" / "ortc"
+        program.write_text("#!/bin/sh\n")
+        named, path = os.environ.pop("ORTC_COMPILER", None), os.environ["PATH"]
+        sys.path.insert(0, str(folder))
+        try:
+            self.assertEqual(_compile.find_compiler(), str(program.resolve()))
+            recorded = folder.parent.parent / "bin" / "ortc"  # of an installation that is as its record says
+            recorded.parent.mkdir()
+            recorded.write_text("#!/bin/sh\n")
+            self.assertEqual(_compile.find_compiler(), str(recorded.resolve()))
+            recorded.unlink()
+            program.unlink()
+            os.environ["PATH"] = "/nowhere"
+            self.assertIsNone(_compile.find_compiler())
+        finally:
+            sys.path.remove(str(folder))
+            os.environ["PATH"] = path
+            if named is not None:
+                os.environ["ORTC_COMPILER"] = named
 
 
 class PlanTest(unittest.TestCase):

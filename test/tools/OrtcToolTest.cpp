@@ -104,7 +104,18 @@ TEST_F(OrtcToolTest, RefusesBadCommandLinesWithStatus2) {
       {"frobnicate", "ortc: error: unknown command 'frobnicate'; ortc --help lists what there is\n"},
       {"run", "ortc: error: DIR is required\n"},
       {"run --frobnicate", "ortc: error: unknown flag '--frobnicate'; ortc run --help lists what there is\n"},
-      {"run a --data b c", "ortc: error: unexpected argument 'c'; ortc run --help lists what there is\n"},
+      {"runn", "ortc: error: unknown command 'runn'; did you mean 'run'?\n"},
+      {"help trian", "ortc: error: unknown command 'trian'; did you mean 'train'?\n"},
+      {"run a --data b --epoch=5", "ortc: error: unknown flag '--epoch'; did you mean '--epochs'?\n"},
+      {"run a --data b -lr 5", "ortc: error: unknown flag '-lr'; did you mean '--lr'?\n"},
+      {"run a b", "ortc: error: unexpected argument 'b'; ortc run --help lists what there is\n"},
+      {"run a --quiet b", "ortc: error: unexpected argument 'b'; ortc run --help lists what there is\n"},
+      {"run a --data b c", "ortc: error: unexpected argument 'c': --data takes one value; quotes keep a "
+                           "shell from making several of a "
+                           "pattern: --data '*.npz'\n"},
+      {"run --data b.npz c.npz d.npz a --quiet", "ortc: error: unexpected argument 'd.npz': --data takes one "
+                                                 "value; quotes keep a shell from making several of a "
+                                                 "pattern: --data '*.npz'\n"},
       {"run a --data", "ortc: error: --data needs a value\n"},
       {"run a --data b --lr -1", "ortc: error: --lr: '-1' must be a number from 0 to 3.4e38\n"},
       {"run a --data b --lr 1e39", "ortc: error: --lr: '1e39' must be a number from 0 to 3.4e38\n"},
@@ -146,6 +157,13 @@ TEST_F(OrtcToolTest, HelpAndVersionAreFine) {
   EXPECT_EQ(run("--help").status, 0);
   EXPECT_EQ(run("run --help").status, 0);
   EXPECT_EQ(run("--version").text.substr(0, 5), "ortc ");
+  for (const char *command : {"train", "run", "report"}) {
+    const std::string name = command, asked = run(name + " --help").text;
+    EXPECT_EQ(run("help " + name).status, 0);
+    EXPECT_EQ(run("help " + name).text, asked);
+    EXPECT_NE(run("help").text.find("\n  " + name + " "), std::string::npos);
+  }
+  EXPECT_EQ(run("help").text, run("--help").text);
 }
 
 /// The flags in `text` that stand at the begin of a line after `before`.
@@ -165,7 +183,7 @@ static std::set<std::string> findFlags(const std::string &text, const std::strin
 TEST_F(OrtcToolTest, EveryFlagIsDocumentedAndNoOther) {
   std::string guide = readFile(ORTC_DOCS "/command-line.md");
   for (const char *command : {"train", "plan", "run", "report", "eval", "predict", "gradients", "export",
-                              "delta", "merge", "check", "ops", "inspect", "sign", "verify"}) {
+                              "delta", "merge", "check", "ops", "inspect", "sign", "verify", "help"}) {
     size_t begin = guide.find(std::string("\n## ortc ") + command + "\n");
     ASSERT_NE(begin, std::string::npos) << command;
     std::string section = guide.substr(begin, guide.find("\n## ", begin + 1) - begin);

@@ -10,7 +10,7 @@ using namespace ortc;
 static CompileOptions compiled;
 static TuneOptions tuned;
 
-Status ortc::tool::train(const CompileOptions &options, const TuneOptions &tuning) {
+Status ortc::tool::train(const CompileOptions &options, const TuneOptions &tuning, const std::string &) {
   compiled = options;
   tuned = tuning;
   return Status();

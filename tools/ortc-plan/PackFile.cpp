@@ -11,6 +11,7 @@
 #include "host/data/atomic_file.h"
 #include "host/data/mapped_file.h"
 #include "host/data/output_paths.h"
+#include "support/Plural.h"
 
 namespace ortc::tool {
 
@@ -21,7 +22,7 @@ namespace {
 /// Limit of the heuristics. Most of what they find is found in the first tenth of a second.
 constexpr uint64_t kHeuristicWork = 1'000'000'000;
 
-std::string bytes(uint64_t count) { return std::to_string(count) + (count == 1 ? " byte" : " bytes"); }
+std::string bytes(uint64_t count) { return formatCount(int64_t(count), "byte"); }
 
 class PackedFile {
 public:

@@ -11,6 +11,7 @@
 
 #include "host/data/file_guard.h"
 #include "host/signals.h"
+#include "support/Printable.h"
 #include "tools/ortc-plan/PackFile.h"
 
 using namespace ortc;
@@ -22,7 +23,7 @@ constexpr uint64_t kMostWork = 1'000'000;          ///< millions of units: hours
 
 int reportError(const std::string &message, int code) {
   std::fflush(stdout);
-  std::fprintf(stderr, "ortc-plan: error: %s\n", message.c_str());
+  std::fprintf(stderr, "ortc-plan: error: %s\n", makePrintable(message).c_str());
   return code;
 }
 

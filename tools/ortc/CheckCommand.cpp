@@ -56,7 +56,7 @@ void addCheckCommand(CLI::App &app, Action &action) {
     Status status = check::checkGradients(*options, result);
     printNotes(result.notes, result.warnings);
     std::cout << result.table << std::flush;
-    return !status.isOk() ? finish(status) : result.isGood ? 0 : 1;
+    return !status.isOk() ? finishCompiling(status, options->compile.model) : result.isGood ? 0 : 1;
   });
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/ortc/CommandLine.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <memory>
@@ -9,6 +10,7 @@
 #include "host/averages.h"
 #include "host/device_name.h"
 #include "host/text.h"
+#include "support/Printable.h"
 
 namespace ortc::tool {
 
@@ -111,12 +113,33 @@ void CommandLine::setAction(std::function<int()> &action, std::function<int()> r
 
 int reportError(const std::string &message, int exitCode) {
   std::fflush(stdout);
-  std::fprintf(stderr, "ortc: error: %s\n", host::makeLinesPrintable(message).c_str());
+  std::fprintf(stderr, "ortc: error: %s\n", makePrintable(message).c_str());
   return exitCode;
 }
 
 int finish(const Status &status) {
   return status.isOk() ? 0 : reportError(status.getMessage(), static_cast<int>(status.getCode()));
+}
+
+/// Whether it is the list of what cannot be compiled, the only message of several lines: its items are printable.
+static bool isList(std::string_view message, const std::string &model) {
+  if (!message.starts_with(model + ": "))
+    return false;
+  message.remove_prefix(model.size() + 2);
+  const size_t digits = std::min(message.find_first_not_of("0123456789"), message.size());
+  message.remove_prefix(digits);
+  return digits > 0 && (message.starts_with(" part of the model cannot be compiled:\n") ||
+                        message.starts_with(" parts of the model cannot be compiled:\n"));
+}
+
+int finishCompiling(const Status &status, const std::string &model) {
+  const std::string &message = status.getMessage();
+  if (status.isOk() || !isList(message, model))
+    return finish(status);
+  std::fflush(stdout);
+  std::fprintf(stderr, "ortc: error: %s%s\n", makePrintable(model).c_str(),
+               message.substr(model.size()).c_str());
+  return static_cast<int>(status.getCode());
 }
 
 int checkDevice(const std::string &device, uint32_t threads, bool profile) {

@@ -54,6 +54,8 @@ private:
 /// Prints "ortc: error: ..." and returns the exit status, or returns 0.
 int finish(const Status &status);
 int reportError(const std::string &message, int exitCode);
+/// finish() of what compiles `model`: parts of it that cannot be compiled are a list, a line each.
+int finishCompiling(const Status &status, const std::string &model);
 
 /// Refuses flags that a device cannot follow; 0 where there are none. `profile`: --profile is given.
 int checkDevice(const std::string &device, uint32_t threads, bool profile);

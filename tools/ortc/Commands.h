@@ -27,9 +27,16 @@ constexpr const char kDataHelp[] = "npz, safetensors, npy, CSV, tar of npy, or M
 /// how it runs.
 void addModelFlags(CommandLine &line, CompileOptions &options);
 void addGradientFlags(CommandLine &line, CompileOptions &options);
-/// Flags that `train` and `plan` share: how it is trained; what the code is for. `isFirstTarget` is true at first.
+/// What is known of target flags beside the options. `isFirstTarget` is true at first, `memoryUnit` is that of the
+/// memory budget.
+struct TargetFlags {
+  bool &isFirstTarget;
+  std::string &memoryUnit;
+};
+
+/// Flags that `train` and `plan` share: how it is trained; what the code is for.
 void addTrainingFlags(CommandLine &line, CompileOptions &options);
-void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTarget);
+void addTargetFlags(CommandLine &line, CompileOptions &options, TargetFlags flags);
 
 void addTrainCommand(CLI::App &app, Action &action);
 void addPlanCommand(CLI::App &app, Action &action);

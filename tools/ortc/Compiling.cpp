@@ -13,6 +13,8 @@
 #include "host/data/atomic_file.h"
 #include "host/json.h"
 #include "host/text.h"
+#include "support/Plural.h"
+#include "support/Printable.h"
 #include "tools/ortc/OutputPaths.h"
 #include "tools/ortc/Progress.h"
 #include "llvm/Support/raw_os_ostream.h"
@@ -43,9 +45,9 @@ static Status dumpIr(const std::string &folder, const char *phase, const std::st
 
 void printNotes(const std::vector<std::string> &notes, const std::vector<std::string> &warnings) {
   for (const std::string &note : notes)
-    std::cerr << "ortc: note: " << host::makePrintable(note) << "\n";
+    std::cerr << "ortc: note: " << makePrintable(note) << "\n";
   for (const std::string &warning : warnings)
-    std::cerr << "ortc: warning: " << host::makePrintable(warning) << "\n";
+    std::cerr << "ortc: warning: " << makePrintable(warning) << "\n";
 }
 
 static std::vector<report::MemoryPlan> listPlans(const report::CompileFacts &facts) {
@@ -90,12 +92,13 @@ static driver::CompileExtras makeExtras(const CompileOptions &options, const Tun
   return extras;
 }
 
-Status train(const CompileOptions &options, const TuneOptions &tuning) {
+Status train(const CompileOptions &options, const TuneOptions &tuning, const std::string &memoryUnit) {
   auto started = std::chrono::steady_clock::now();
   Progress progress(options.quiet);
   artifact::OutputFolder folder(options.output);
   const std::vector<host::NamedFile> reports = listReports(options, tuning, "");
-  const driver::CompileExtras extras = makeExtras(options, tuning, reports, progress);
+  driver::CompileExtras extras = makeExtras(options, tuning, reports, progress);
+  extras.memoryUnit = memoryUnit;
   ORTC_TRY(driver::checkRequest(options, extras));
   ORTC_TRY(checkPaths(options, reports, folder));
   Expected<driver::Compiled> compiled = driver::compile(options, extras);
@@ -103,7 +106,7 @@ Status train(const CompileOptions &options, const TuneOptions &tuning) {
     return compiled.getStatus();
   const bool isWhole = options.compileTo.empty();
   if (isWhole) {
-    progress.begin("writing " + host::makePrintable(options.output));
+    progress.begin("writing " + options.output);
     std::string_view contents(reinterpret_cast<const char *>(compiled->file.data()), compiled->file.size());
     ORTC_TRY(folder.write(contents, compiled->artifact.manifest, compiled->linked));
   }
@@ -188,7 +191,7 @@ static std::vector<report::UpdateSet> planSets(CompileOptions options, driver::C
       asked.model->getProto().graph(), trained, [&](const std::string &name) { return hasChannels[name]; });
   for (report::UpdateSet &set : sets) {
     progress.begin("planning " + std::to_string(&set - sets.data() + 1) + " of " +
-                   std::to_string(sets.size()) + " sets of tensors: " + set.what);
+                   formatCount(int64_t(sets.size()), "set") + " of tensors: " + set.what);
     options.train.clear();
     options.channels.clear();
     bool isParsed = true;
@@ -231,6 +234,7 @@ Status plan(const CompileOptions &options, const PlanOptions &planning) {
   const TuneOptions tuning;
   driver::CompileExtras extras = makeExtras(placed, tuning, reports, progress);
   extras.budgetCurve = true;
+  extras.memoryUnit = planning.memoryUnit;
   ORTC_TRY(driver::checkRequest(placed, extras));
   ORTC_TRY(checkPaths(placed, reports, none));
   Expected<driver::Compiled> compiled = driver::compile(placed, extras);
@@ -263,13 +267,15 @@ Status plan(const CompileOptions &options, const PlanOptions &planning) {
   if (!planning.fit)
     return Status();
   if (!options.quiet)
-    std::cout << report::describeUpdateSets(sets, *planning.fit);
+    std::cout << report::describeUpdateSets(sets, *planning.fit, planning.fitUnit);
   if (report::findBest(sets, *planning.fit))
     return Status();
   const report::UpdateSet &least = *std::min_element(
       sets.begin(), sets.end(), [](const auto &a, const auto &b) { return a.getBytes() < b.getBytes(); });
-  return Status::refusal(options.model + ": nothing fits --fit " + host::formatBytes(*planning.fit) +
-                         ": the least is " + host::formatBytes(least.getBytes()) + ", with " + least.what +
+  return Status::refusal(options.model + ": nothing fits --fit " +
+                         host::formatBytesIn(*planning.fit, planning.fitUnit) + ": the least is " +
+                         host::formatBytesIn(least.getBytes(), planning.fitUnit) +
+                         (planning.fitUnit.empty() ? " bytes" : "") + ", with " + least.what +
                          "; take a smaller --shape or --max-workers 1");
 }
 

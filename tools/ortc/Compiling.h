@@ -12,7 +12,8 @@ namespace ortc::tool {
 
 /// `ortc train`: compiles as the options say and writes the artifact's folder, whole or not at all, and the reports.
 /// Prints a summary on stdout, notes and warnings on stderr.
-Status train(const CompileOptions &options, const TuneOptions &tuning);
+/// `memoryUnit`: that of the memory budget, as in host/text.h.
+Status train(const CompileOptions &options, const TuneOptions &tuning, const std::string &memoryUnit);
 
 /// What `ortc plan` is asked for, beside the options of the compilation.
 struct PlanOptions {
@@ -20,7 +21,8 @@ struct PlanOptions {
   bool everyEntry = false; ///< details of every entry, not of the first only
   std::optional<uint64_t>
       fit; ///< also plans sets of tensors and channels, and marks those of at most so many bytes
-  bool trainChoices = false; ///< also plans with fewer tensors trained, for a table of what that saves
+  std::string fitUnit, memoryUnit; ///< that this and the memory budget were given in, as in host/text.h
+  bool trainChoices = false;       ///< also plans with fewer tensors trained, for a table of what that saves
 };
 
 /// `ortc plan`: plans the memory of what `options` would compile, without generating code for it, prints the plan, and

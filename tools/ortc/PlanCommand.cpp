@@ -1,5 +1,6 @@
 // The command ortc plan.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "host/text.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/Compiling.h"
 
@@ -19,7 +20,7 @@ void addPlanCommand(CLI::App &app, Action &action) {
   addModelFlags(line, options);
   addGradientFlags(line, options);
   addTrainingFlags(line, options);
-  addTargetFlags(line, options, state->isFirstTarget);
+  addTargetFlags(line, options, {state->isFirstTarget, state->planning.memoryUnit});
   line.addFlag("--every-entry", "details of every entry, not of the first only", state->planning.everyEntry);
   line.addValue(
       "--fit", "BYTES",
@@ -29,6 +30,7 @@ void addPlanCommand(CLI::App &app, Action &action) {
         Expected<uint64_t> bytes = parseBytes(value);
         if (bytes)
           state->planning.fit = *bytes;
+        state->planning.fitUnit = host::findByteUnit(value).name;
         return bytes.getStatus();
       });
   line.addFlag("--train-choices", "ends with a table of what training fewer tensors would save",
@@ -41,7 +43,8 @@ void addPlanCommand(CLI::App &app, Action &action) {
   line.addFlag("--quiet", "prints nothing but warnings", options.quiet);
   line.setAction(action, [state] {
     Status status = checkOptions(state->options);
-    return finish(status.isOk() ? plan(state->options, state->planning) : status);
+    return finishCompiling(status.isOk() ? plan(state->options, state->planning) : status,
+                           state->options.model);
   });
 }
 

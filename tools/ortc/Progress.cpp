@@ -1,6 +1,7 @@
 // What a compilation that takes long is doing.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/ortc/Progress.h"
+#include "support/Printable.h"
 
 #include <system_error>
 
@@ -49,7 +50,7 @@ void Progress::wait(std::chrono::milliseconds silence) {
 
 void Progress::say() const {
   std::fprintf(file, "ortc: note: after %.0f s: %s\n",
-               std::chrono::duration<double>(Clock::now() - started).count(), doing.c_str());
+               std::chrono::duration<double>(Clock::now() - started).count(), makePrintable(doing).c_str());
 }
 
 } // namespace ortc::tool

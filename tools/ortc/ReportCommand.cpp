@@ -9,7 +9,7 @@ void addReportCommand(CLI::App &app, Action &action) {
   auto options = std::make_shared<host::ReportOptions>();
   CommandLine line(app, "report", "curves of runs as one page");
   line.addPositionals("METRICS", "files that ortc run --metrics has written", options->runs);
-  line.addText("-o,--output", "PAGE.html", "where the page goes", options->output, true);
+  line.addText("-o,--output", "PAGE.html|CHARTS.svg", "the page, or its charts alone", options->output, true);
   line.addValue(
       "--plan", "FILE.json",
       "also shows this memory plan: a manifest.json, or what --report of ortc plan writes; "

@@ -95,7 +95,8 @@ void addRunCommand(CLI::App &app, Action &action) {
       "every step takes the smallest binding that holds its longest sample; ARRAY of the data has a length "
       "or a mask for each",
       [options](const std::string &text) { return host::Buckets::parse(text, options->buckets); });
-  line.addFlag("--stop-on-nan", "fails at the first loss that is not finite", options->stopOnNan);
+  line.addFlag("--stop-on-nan", "fails at the first loss, or update of a weight, that is not finite",
+               options->stopOnNan);
   line.addDevice(options->device);
   line.addWhole("--threads", "default: what the artifact allows and the machine has", options->threads, 1,
                 256);

@@ -1,5 +1,6 @@
 // The command ortc train.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "host/text.h"
 #include "passes/train/Losses.h"
 #include "passes/train/Optimizers.h"
 #include "passes/train/Teacher.h"
@@ -238,13 +239,16 @@ void addTrainingFlags(CommandLine &line, CompileOptions &options) {
       [&options](const std::string &value) { return addName(value, options.inputGradients); }, true);
 }
 
-void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTarget) {
+void addTargetFlags(CommandLine &line, CompileOptions &options, TargetFlags flags) {
   line.addWhole("--max-workers", "the most threads a session may use; default: 2", options.maxWorkers, 1,
                 256);
   line.addValue("--memory-budget", "BYTES",
                 "most bytes of the transient region, such as 512MiB: what is cheaper to compute again is not "
                 "kept; default: no limit",
-                fill(parseBytes, options.memoryBudget));
+                [&options, &unit = flags.memoryUnit](const std::string &text) {
+                  unit = host::findByteUnit(text).name;
+                  return parseBytes(text).moveTo(options.memoryBudget.emplace());
+                });
   line.addValue(
       "--target", "NAME",
       "host (three levels of x86-64: runs everywhere), all (those, aarch64, armv7, riscv64, riscv64-v and "
@@ -252,7 +256,10 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTar
       "native (this machine only, compiles in a third of the time), a level such as x86-64-v3, or a GPU such "
       "as sm_90 "
       "or gfx942, or a microcontroller: cortex-m4, -m7, -m33, -m55; repeatable; default: host",
-      [&](const std::string &value) { return addTarget(value, options, isFirstTarget); }, true);
+      [&options, &isFirst = flags.isFirstTarget](const std::string &value) {
+        return addTarget(value, options, isFirst);
+      },
+      true);
   line.addValue("--opt", "speed|size",
                 "fast code, or small code; default: speed, and size for microcontrollers",
                 fill(parseOptimization, options.forSize));
@@ -296,6 +303,7 @@ void addTrainCommand(CLI::App &app, Action &action) {
     CompileOptions options;
     TuneOptions tuning;
     bool isFirstTarget = true;
+    std::string memoryUnit;
   };
   auto state = std::make_shared<State>();
   CommandLine line(app, "train", "compiles MODEL into a training artifact");
@@ -309,7 +317,7 @@ void addTrainCommand(CLI::App &app, Action &action) {
                state->options.weights, false);
   addGradientFlags(line, state->options);
   addTrainingFlags(line, state->options);
-  addTargetFlags(line, state->options, state->isFirstTarget);
+  addTargetFlags(line, state->options, {state->isFirstTarget, state->memoryUnit});
   line.addValue(
       "--emit", "static:name=model|wasm",
       "also writes what programs are linked with: model.a, model.h and model_data.c; for one --target. Names "
@@ -329,7 +337,8 @@ void addTrainCommand(CLI::App &app, Action &action) {
     Status status = checkOptions(state->options);
     if (status.isOk() && state->options.emit && state->options.emit->kind == EmitSpec::Wasm)
       status = findWasmRuntime().moveTo(state->options.wasmRuntime);
-    return finish(status.isOk() ? train(state->options, state->tuning) : status);
+    return finishCompiling(status.isOk() ? train(state->options, state->tuning, state->memoryUnit) : status,
+                           state->options.model);
   });
 }
 

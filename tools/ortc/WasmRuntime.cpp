@@ -12,7 +12,7 @@ Expected<std::string> findWasmRuntime() {
   std::error_code code;
   fs::path prefix = fs::read_symlink("/proc/self/exe", code).parent_path().parent_path();
   std::string places;
-  for (const char *folder : {"lib/ortc/wasm32", "js"}) { // installed, built
+  for (const char *folder : {"lib/ortc/wasm32", "share/ortc/wasm32", "js"}) { // installed, by pip, built
     std::string place = (prefix / folder / "libortc_wasm.a").string();
     if (fs::is_regular_file(place, code))
       return place;

@@ -1,14 +1,21 @@
 // The command line of ortc.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <memory>
+#include <string>
 #include <unistd.h>
+#include <vector>
 
 #include "host/data/file_guard.h"
 #include "host/signals.h"
+#include "host/stack.h"
+#include "support/EditDistance.h"
+#include "tools/ortc/CommandLine.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/MissingMemory.h"
 
@@ -34,20 +41,80 @@ static bool isOfCompiler(const std::string &command) {
 }
 #endif
 
+/// The flags of a command, "--flag", that its help shows.
+static std::vector<std::string> listFlags(const CLI::App &command) {
+  std::vector<std::string> flags;
+  for (const CLI::Option *option : command.get_options())
+    for (const std::string &name : option->get_lnames())
+      if (!option->get_group().empty())
+        flags.push_back("--" + name);
+  return flags;
+}
+
+static std::vector<std::string> listCommands(const CLI::App &app) {
+  std::vector<std::string> names;
+  for (const CLI::App *command : app.get_subcommands({}))
+    names.push_back(command->get_name());
+  return names;
+}
+
+/// The word that was meant, or where all of them are.
+static std::string suggest(const std::string &word, const std::vector<std::string> &words,
+                           const std::string &name) {
+  const std::string meant = suggestWord(word, words);
+  return meant.empty() ? "; " + name + " --help lists what there is" : meant;
+}
+
+/// The flag behind whose value an argument stands, with nothing but arguments between them: "" where it does not. A
+/// shell makes such arguments of a pattern that is not quoted.
+static std::string findFlagBefore(const std::string &argument, const CLI::App &command,
+                                  const std::vector<std::string> &line) {
+  auto at = std::find(line.begin(), line.end(), argument), flag = at;
+  while (flag != line.begin() && !flag[-1].starts_with("-"))
+    --flag;
+  if (at == line.end() || flag == line.begin() || at - flag < 1)
+    return "";
+  const CLI::Option *option = command.get_option_no_throw(flag[-1]);
+  return option && option->get_type_size() > 0 ? flag[-1] : "";
+}
+
 /// Says which argument nobody knows; "" when all are known.
-static std::string describeExtras(const CLI::App &app) {
+static std::string describeExtras(const CLI::App &app, const std::vector<std::string> &line) {
   const CLI::App &command = findCommand(app);
   bool isTool = &command == &app;
   std::string name = isTool ? "ortc" : "ortc " + command.get_name();
-  for (const std::string &argument : command.remaining())
+  for (const std::string &argument : command.remaining()) {
     if (isTool && isOfCompiler(argument))
       return argument + " needs the compiler, which this ortc was built without";
-    else
-      return (argument.starts_with("-") ? "unknown flag '"
-              : isTool                  ? "unknown command '"
-                                        : "unexpected argument '") +
-             argument + "'; " + name + " --help lists what there is";
+    if (argument.starts_with("-")) {
+      const std::string flag = argument.substr(0, argument.find('='));
+      return "unknown flag '" + flag + "'" + suggest(flag, listFlags(command), name);
+    }
+    if (isTool)
+      return "unknown command '" + argument + "'" + suggest(argument, listCommands(app), name);
+    if (const std::string flag = findFlagBefore(argument, command, line); !flag.empty())
+      return "unexpected argument '" + argument + "': " + flag +
+             " takes one value; quotes keep a shell from making several of a pattern: " + flag + " '*.npz'";
+    return "unexpected argument '" + argument + "'; " + name + " --help lists what there is";
+  }
   return "";
+}
+
+/// `ortc help COMMAND` is `ortc COMMAND --help`. Answered before the line is parsed, where a command's name is the command.
+static int answerHelp(const CLI::App &app, const std::string &about) {
+  const std::vector<std::string> names = listCommands(app);
+  if (std::find(names.begin(), names.end(), about) == names.end())
+    return tool::reportError("unknown command '" + about + "'" + suggest(about, names, "ortc"), 2);
+  std::fputs(app.get_subcommand(about)->help("ortc").c_str(), stdout);
+  return 0;
+}
+
+static void addHelpCommand(CLI::App &app, tool::Action &action) {
+  tool::CommandLine line(app, "help", "lists the commands; help COMMAND lists the flags of one");
+  line.setAction(action, [&app] {
+    std::fputs(app.get_formatter()->make_help(&app, "ortc", CLI::AppFormatMode::Normal).c_str(), stdout);
+    return 0;
+  });
 }
 
 /// CLI11's messages begin with a capital letter or a flag.
@@ -66,6 +133,7 @@ static int run(int argc, char **argv) {
   app.set_version_flag("--version", "ortc " ORTC_VERSION);
   app.allow_extras();
   tool::Action action;
+  const std::vector<std::string> line(argv + std::min(argc, 1), argv + argc);
 #ifdef ORTC_HAS_COMPILER
   tool::addTrainCommand(app, action);
   tool::addPlanCommand(app, action);
@@ -85,6 +153,9 @@ static int run(int argc, char **argv) {
   tool::addMergeCommand(app, action);
   tool::addSignCommand(app, action);
   tool::addVerifyCommand(app, action);
+  addHelpCommand(app, action);
+  if (line.size() == 2 && line[0] == "help" && !line[1].starts_with("-"))
+    return answerHelp(app, line[1]);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &success) { // --help, --version
@@ -96,10 +167,10 @@ static int run(int argc, char **argv) {
       return tool::reportError("--" + text.substr(text.find_first_not_of('-'), end) + " takes no value", 2);
     return tool::reportError(text.substr(0, text.find(':')) + " needs a value", 2);
   } catch (const CLI::Error &error) {
-    std::string extras = describeExtras(app);
+    std::string extras = describeExtras(app, line);
     return tool::reportError(extras.empty() ? describe(error) : extras, 2);
   }
-  if (std::string extras = describeExtras(app); !extras.empty())
+  if (std::string extras = describeExtras(app, line); !extras.empty())
     return tool::reportError(extras, 2);
   if (!action) {
     std::fputs(app.help().c_str(), stderr);
@@ -130,7 +201,8 @@ int main(int argc, char **argv) {
   holdStreams();
   host::guardMappedFiles("ortc");
   tool::endOnMissingMemory();
-  int code = run(argc, argv);
+  int code = host::runWithStack([&] { return run(argc, argv); },
+                                [](const std::string &reason) { return tool::reportError(reason, 1); });
   if (code == 0 && host::interruption) // as a shell counts a process that ended by the signal
     return 128 + host::interruption;
   bool isLost = std::fflush(stdout) != 0;

@@ -5,6 +5,7 @@
 // them.
 #include "compiler/legalize/handlers/Products.h"
 #include "compiler/legalize/handlers/Window.h"
+#include "support/Plural.h"
 
 using namespace mlir;
 
@@ -44,7 +45,8 @@ static LogicalResult checkOperands(Node &n, Ints x, Ints w, Value bias, int64_t 
 static LogicalResult readGroups(Node &n, Ints x, Ints w, int64_t &groups) {
   groups = n.getInt("group", 1);
   if (x.size() < 3 || w.size() != x.size())
-    return n.refuse("an input of " + Twine(x.size()) + " dimensions and a filter of " + Twine(w.size()));
+    return n.refuse("an input of " + formatCount(x.size(), "dimension") + " and a filter of " +
+                    Twine(w.size()));
   if (groups < 1 || groups > std::max<int64_t>(w[0], 1) || w[0] % groups)
     return n.refuse(Twine(groups) + " groups for a filter of " + shapeText(w));
   return success();
@@ -83,7 +85,7 @@ static LogicalResult readOutputShape(Node &n, const Window &window, SmallVector<
   if (wanted.size() == input.size() + 2) // exporters that count the batch and the channels
     wanted.erase(wanted.begin(), wanted.begin() + 2);
   if (n.hasAttribute("output_shape") && wanted.size() != input.size())
-    return n.refuse("output_shape has " + Twine(wanted.size()) + " entries instead of " +
+    return n.refuse("output_shape has " + formatCount(wanted.size(), "entry", "entries") + " instead of " +
                     Twine(input.size()));
   for (int64_t size : wanted)
     if (size < 1 || size > kMostElements)

@@ -5,6 +5,7 @@
 // does both).
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
+#include "support/Plural.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -75,7 +76,8 @@ LogicalResult gatherElements(Node &n) {
   if (failed(n.axis(axis, n.rank(0))))
     return failure();
   if (n.rank(1) != n.rank(0))
-    return n.refuse("its indices have " + Twine(n.rank(1)) + " dimensions, its input " + Twine(n.rank(0)));
+    return n.refuse("its indices have " + formatCount(n.rank(1), "dimension") + ", its input " +
+                    Twine(n.rank(0)));
   for (int64_t i = 0; i < n.rank(0); ++i)
     if (i != axis && n.shape(1)[i] > n.shape(0)[i])
       return n.refuse("indices of shape " + shapeText(n.shape(1)) + " do not fit an input of shape " +

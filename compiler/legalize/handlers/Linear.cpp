@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/handlers/Products.h"
+#include "support/Plural.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -88,7 +89,7 @@ static LogicalResult parseEquation(Node &n, Equation &equation) {
   SmallVector<StringRef> terms;
   left.split(terms, ',');
   if (terms.size() != n.size())
-    return n.refuse("its equation has " + Twine(terms.size()) + " terms for " + Twine(n.size()) +
+    return n.refuse("its equation has " + formatCount(terms.size(), "term") + " for " + Twine(n.size()) +
                     " operands");
   int64_t widest = 0;
   llvm::StringMap<int> seen;
@@ -101,7 +102,8 @@ static LogicalResult parseEquation(Node &n, Equation &equation) {
       return n.refuse("term '" + term + "' of its equation holds more than letters and one ellipsis");
     bool hasDots = term.contains("...");
     if (hasDots ? extra < 0 : extra != 0)
-      return n.refuse("term '" + term + "' of its equation does not fit " + Twine(n.rank(i)) + " dimensions");
+      return n.refuse("term '" + term + "' of its equation does not fit " +
+                      formatCount(n.rank(i), "dimension"));
     widest = std::max(widest, hasDots ? extra : 0);
     std::string labels = before.str() + (hasDots ? ellipsis(extra) : "") + after.str();
     for (char label : labels)

@@ -6,6 +6,7 @@
 // loop is taken apart: one copy of the body for each iteration, in which the iteration's number is a
 // constant.
 #include "compiler/legalize/Node.h"
+#include "support/Plural.h"
 
 #include <limits>
 
@@ -222,8 +223,9 @@ LogicalResult LoopBuilder::takeApart(SmallVector<Bound> &results) {
 LogicalResult iterate(Node &n, const Iteration &loop, SmallVector<Bound> &results) {
   int64_t outputs = countOutputs(loop.body, loop.hasCondition), carried = loop.carried.size();
   if (outputs < carried || outputs < static_cast<int64_t>(n.op.getNumResults()))
-    return n.refuse("its body gives " + Twine(std::max<int64_t>(outputs, 0)) + " values; it carries " +
-                    Twine(carried) + " and has " + Twine(n.op.getNumResults()) + " results");
+    return n.refuse("its body gives " + formatCount(std::max<int64_t>(outputs, 0), "value") +
+                    "; it carries " + Twine(carried) + " and has " + Twine(n.op.getNumResults()) +
+                    " results");
   LoopBuilder builder(n, loop);
   bool isBounded = loop.count < std::numeric_limits<int64_t>::max();
   if (isBounded && loop.count > 1 && succeeded(builder.asScan(results)))

@@ -1,6 +1,7 @@
 // Losses that a graph computes itself.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Node.h"
+#include "support/Plural.h"
 
 using namespace mlir;
 
@@ -36,7 +37,8 @@ LogicalResult labelLoss(Node &n) {
   Value loss = b.neg(b.reshape(picked, n.shape(1))), weights = b.constantLike(loss, 1);
   if (n.has(2)) {
     if (n.shape(2) != Ints({classes}))
-      return n.refuse("weights of shape " + shapeText(n.shape(2)) + " for " + Twine(classes) + " classes");
+      return n.refuse("weights of shape " + shapeText(n.shape(2)) + " for " +
+                      formatCount(classes, "class", "classes"));
     weights = nn::GatherOp::create(b, cast<RankedTensorType>(loss.getType()), n[2], labels, 0);
   }
   if (counts)

@@ -4,6 +4,7 @@
 // What converters of scikit-learn models write around a network: a scaling before it, a normalisation behind it.
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
+#include "support/Plural.h"
 
 #include <cmath>
 
@@ -30,8 +31,8 @@ LogicalResult scaler(Node &n) {
       return success();
     auto count = static_cast<int64_t>(given.size());
     if (count != 1 && count != columns)
-      return n.refuse("`" + name + "` has " + Twine(count) + " elements, an input of shape " +
-                      shapeText(shape) + " has " + Twine(columns) + " columns");
+      return n.refuse("`" + name + "` has " + formatCount(count, "element") + ", an input of shape " +
+                      shapeText(shape) + " has " + formatCount(columns, "column"));
     SmallVector<int64_t> sizes;
     if (count > 1)
       sizes.push_back(count);

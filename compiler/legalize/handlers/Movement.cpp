@@ -1,6 +1,7 @@
 // Transpose, concat, split, slice, pad, tile.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Node.h"
+#include "support/Plural.h"
 
 using namespace mlir;
 
@@ -19,7 +20,8 @@ LogicalResult transpose(Node &n) {
   if (failed(n.axes(sorted, rank)))
     return failure();
   if (static_cast<int64_t>(permutation.size()) != rank)
-    return n.refuse("perm has " + Twine(permutation.size()) + " entries for " + Twine(rank) + " dimensions");
+    return n.refuse("perm has " + formatCount(permutation.size(), "entry", "entries") + " for " +
+                    formatCount(rank, "dimension"));
   return n.yield(n.b.transpose(n[0], permutation));
 }
 
@@ -49,8 +51,8 @@ LogicalResult split(Node &n) {
     return failure();
   int64_t parts = n.op.getNumResults(), size = n.shape(0)[axis];
   if (n.getInt("num_outputs", parts) != parts)
-    return n.refuse("it has " + Twine(parts) +
-                    " outputs, but num_outputs = " + Twine(n.getInt("num_outputs", parts)));
+    return n.refuse("it has " + formatCount(parts, "output") +
+                    ", but num_outputs = " + Twine(n.getInt("num_outputs", parts)));
   if (!present) {
     // The last part is smaller where the size cannot be divided (num_outputs, opset 18).
     int64_t each = (size + parts - 1) / parts;
@@ -58,17 +60,17 @@ LogicalResult split(Node &n) {
       sizes.push_back(std::clamp<int64_t>(size - i * each, 0, each));
   }
   if (static_cast<int64_t>(sizes.size()) != parts)
-    return n.refuse("it has " + Twine(parts) + " outputs but " + Twine(sizes.size()) + " sizes");
+    return n.refuse("it has " + formatCount(parts, "output") + " but " + formatCount(sizes.size(), "size"));
   SmallVector<Value> results;
   int64_t start = 0;
   for (int64_t each : sizes) {
     if (each < 0 || each > size - start)
-      return n.refuse("its sizes exceed the " + Twine(size) + " elements of axis " + Twine(axis));
+      return n.refuse("its sizes exceed the " + formatCount(size, "element") + " of axis " + Twine(axis));
     results.push_back(n.b.sliceAxis(n[0], axis, start, each));
     start += each;
   }
   if (start != size)
-    return n.refuse("its sizes cover " + Twine(start) + " of " + Twine(size) + " elements of axis " +
+    return n.refuse("its sizes cover " + Twine(start) + " of " + formatCount(size, "element") + " of axis " +
                     Twine(axis));
   return n.yield(results);
 }
@@ -183,7 +185,8 @@ LogicalResult pad(Node &n) {
   if (!given)
     axes = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   if (pads.size() != 2 * axes.size())
-    return n.refuse("it has " + Twine(pads.size()) + " pads for " + Twine(axes.size()) + " axes");
+    return n.refuse("it has " + formatCount(pads.size(), "pad") + " for " +
+                    formatCount(axes.size(), "axis", "axes"));
   SmallVector<int64_t> low(rank, 0), high(rank, 0);
   for (auto [i, axis] : llvm::enumerate(axes)) {
     if (failed(n.axis(axis, rank)))
@@ -236,7 +239,8 @@ LogicalResult tile(Node &n) {
   if (failed(n.ints(1, "repeats", repeats)))
     return failure();
   if (static_cast<int64_t>(repeats.size()) != n.rank(0))
-    return n.refuse("it has " + Twine(repeats.size()) + " repeats for " + Twine(n.rank(0)) + " dimensions");
+    return n.refuse("it has " + formatCount(repeats.size(), "repeat") + " for " +
+                    formatCount(n.rank(0), "dimension"));
   // [a, b] -> [r, a, s, b] -> [r * a, s * b].
   Shape wide, shape;
   SmallVector<int64_t> dimensions;
@@ -244,7 +248,8 @@ LogicalResult tile(Node &n) {
     if (repeat < 0 || repeat > kMostElements)
       return n.refuse("a repeat of " + Twine(repeat));
     if (elementCount({repeat, size}) > kMostElements)
-      return n.refuse("a dimension of " + Twine(size) + " elements repeated " + Twine(repeat) + " times");
+      return n.refuse("a dimension of " + formatCount(size, "element") + " repeated " +
+                      formatCount(repeat, "time"));
     if (repeat != 1)
       wide.push_back(repeat);
     dimensions.push_back(wide.size());

@@ -3,6 +3,7 @@
 //
 // Written as gathers where every element of the result knows where it comes from: nothing is overwritten then.
 #include "compiler/legalize/Node.h"
+#include "support/Plural.h"
 
 using namespace mlir;
 
@@ -85,7 +86,8 @@ LogicalResult centerCropPad(Node &n) {
     return failure();
   if (wanted.size() != axes.size() ||
       llvm::any_of(wanted, [](int64_t size) { return size < 0 || size > kMostElements; }))
-    return n.refuse("a shape of " + shapeText(wanted) + " does not fit " + Twine(axes.size()) + " axes");
+    return n.refuse("a shape of " + shapeText(wanted) + " does not fit " +
+                    formatCount(axes.size(), "axis", "axes"));
   SmallVector<int64_t> starts(rank, 0), sizes(n.shape(0)), low(rank, 0), high(rank, 0);
   for (auto [axis, size] : llvm::zip_equal(axes, wanted)) {
     if (axis < 0)
@@ -177,7 +179,8 @@ LogicalResult maxUnpool(Node &n) {
   for (int64_t d = 0; d < spatial; ++d) {
     natural[2 + d] = (natural[2 + d] - 1) * strides[d] - pads[d] - pads[spatial + d] + kernel[d];
     if (natural[2 + d] < 1 || natural[2 + d] > kMostElements)
-      return n.refuse("spatial dimension " + Twine(d) + " would have " + Twine(natural[2 + d]) + " elements");
+      return n.refuse("spatial dimension " + Twine(d) + " would have " +
+                      formatCount(natural[2 + d], "element"));
   }
   SmallVector<int64_t> low(rank, 0), high(rank, 0);
   if (n.has(2)) { // the surplus goes to the end of every axis

@@ -7,6 +7,7 @@
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
 #include "dialects/nn/ScanBuilder.h"
+#include "support/Plural.h"
 
 using namespace mlir;
 
@@ -158,7 +159,7 @@ LogicalResult Layer::readActivations(int64_t directions) {
     for (int64_t i = 0; i < directions; ++i)
       names.append(defaults[each - 1], defaults[each - 1] + each);
   if (names.size() != each * directions)
-    return n.refuse(Twine(names.size()) + " activations, not " + Twine(each * directions));
+    return n.refuse(formatCount(names.size(), "activation") + ", not " + Twine(each * directions));
   ArrayRef<float> alphas = n.op.getFloats("activation_alpha"), betas = n.op.getFloats("activation_beta");
   for (StringRef name : names) {
     const auto *kind =

@@ -5,6 +5,7 @@
 // compile time, and what they return is known then, too.
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
+#include "support/Plural.h"
 
 #include <algorithm>
 #include <cmath>
@@ -29,7 +30,7 @@ LogicalResult topK(Node &n) {
   }
   int64_t size = n.shape(0)[axis];
   if (count < 0 || count > size)
-    return n.refuse("K is " + Twine(count) + " for an axis of " + Twine(size) + " elements");
+    return n.refuse("K is " + Twine(count) + " for an axis of " + formatCount(size, "element"));
   if (size > std::numeric_limits<int32_t>::max())
     return n.refuse("an axis of " + Twine(size) + " elements is more than can be sorted");
   TensorBuilder &b = n.b;

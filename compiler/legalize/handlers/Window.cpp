@@ -1,6 +1,7 @@
 // Windows of convolutions and pools.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/handlers/Window.h"
+#include "support/Plural.h"
 
 using namespace mlir;
 
@@ -12,7 +13,8 @@ LogicalResult readWindowList(Node &n, StringRef name, int64_t orElse, size_t cou
   if (values.empty())
     values.assign(count, orElse);
   if (values.size() != count)
-    return n.refuse(name + " has " + Twine(values.size()) + " entries instead of " + Twine(count));
+    return n.refuse(name + " has " + formatCount(values.size(), "entry", "entries") + " instead of " +
+                    Twine(count));
   for (int64_t value : values)
     if (value < least || value > kMostWindow)
       return n.refuse(name + " holds " + Twine(value) + ", which is not from " + Twine(least) + " to " +

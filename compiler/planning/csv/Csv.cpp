@@ -7,6 +7,7 @@
 
 #include "compiler/planning/Arithmetic.h"
 #include "compiler/planning/csv/CsvRecords.h"
+#include "support/Plural.h"
 
 namespace ortc::planning {
 
@@ -84,7 +85,8 @@ public:
     if (!reader.status.isOk())
       return reader.status;
     if (levels.size() > 1)
-      return syntax(record.line, "the body of " + std::to_string(levels.size() - 1) + " steps has no 'end'");
+      return syntax(record.line,
+                    "the body of " + formatCount(int64_t(levels.size()) - 1, "step") + " has no 'end'");
     ORTC_TRY(check(*levels[0]));
     return std::move(*levels[0]);
   }
@@ -159,7 +161,8 @@ public:
     if (!reader.status.isOk())
       return reader.status;
     if (levels.size() > 1)
-      return syntax(record.line, "the body of " + std::to_string(levels.size() - 1) + " steps has no 'end'");
+      return syntax(record.line,
+                    "the body of " + formatCount(int64_t(levels.size()) - 1, "step") + " has no 'end'");
     if (!levels[0].begun)
       return syntax(1, "a plan starts with 'plan,1'");
     return std::move(*levels[0].plan);

@@ -5,6 +5,7 @@
 #include "host/data/convert.h"
 #include "host/data/mapped_file.h"
 #include "host/data/npy.h"
+#include "support/Plural.h"
 
 #include <cmath>
 
@@ -51,7 +52,7 @@ FailureOr<Value> readFactors(const LossOperands &operands) {
   const int64_t classes = prediction.getRank() == 0 ? 1 : prediction.getDimSize(operands.axis);
   if (areClasses && (array.shape.size() != 1 || array.shape[0] != classes))
     return fail(path + " has shape " + host::formatShape(array.shape) + " but there are " +
-                std::to_string(classes) + " classes");
+                formatCount(classes, "class", "classes"));
   if (!areClasses && !broadcasts(array.shape, prediction.getShape()))
     return fail(path + " has shape " + host::formatShape(array.shape) +
                 ", which does not broadcast to the logits' " +

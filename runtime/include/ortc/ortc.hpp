@@ -5,8 +5,8 @@
 // call of ortc.h that it names and nothing more: what is said there about threads, layouts and lifetimes
 // holds here.
 //
-// Sizes are in elements of the caller's type, which must be the tensor's (ortc_tensor_info.dtype): bytes are
-// copied as they are. Ranges are what std::data and std::size take: vectors, arrays, spans. Objects that own
+// Sizes are in elements of the caller's type, which must be the tensor's (ortc_tensor_info.dtype), or bytes: they are
+// copied as they are, and another number is refused with SHAPE. float16 and bfloat16 are numbers of 16 bits. Ranges are what std::data and std::size take: vectors, arrays, spans. Objects that own
 // can be moved, not copied; one that was moved from can be destroyed and assigned to only. A call that fails
 // throws Error and has changed nothing.
 #pragma once
@@ -39,6 +39,21 @@ public:
 private:
   ortc_status code;
 };
+
+/// The element type of numbers in C++, as ONNX's TensorProto.DataType; 0 for what is no number, or may be any: bytes.
+template <typename T> constexpr uint8_t elementType() {
+  using Element = std::remove_cv_t<T>;
+  if constexpr (std::is_same_v<Element, bool>)
+    return 9;
+  else if constexpr (sizeof(Element) == 1 || !std::is_arithmetic_v<Element>)
+    return 0;
+  else if constexpr (std::is_floating_point_v<Element>)
+    return sizeof(Element) == 4 ? 1 : sizeof(Element) == 8 ? 11 : 255;
+  else if constexpr (std::is_signed_v<Element>)
+    return sizeof(Element) == 2 ? 5 : sizeof(Element) == 4 ? 6 : 7;
+  else
+    return sizeof(Element) == 2 ? 4 : sizeof(Element) == 4 ? 12 : 13;
+}
 
 /// Strings of a checkpoint by key, UTF-8.
 using Metadata = std::map<std::string, std::string>;
@@ -223,10 +238,12 @@ public:
 
   /// Copies in parameters, state, scalars and inputs: ortc_write.
   template <typename Range> void write(const std::string &name, const Range &values) {
+    checkType(name, std::data(values));
     check(ortc_write(get(), name.c_str(), std::data(values), bytesOf(values)));
   }
   /// Copies out, into elements that are there: ortc_read.
   template <typename Range> void read(const std::string &name, Range &&values) {
+    checkType(name, std::data(values));
     check(ortc_read(get(), name.c_str(), std::data(values), bytesOf(values)));
   }
   /// Copies out, into as many elements as Program::tensor says. Throws with SHAPE where an input or output
@@ -242,6 +259,7 @@ public:
   /// The place itself, where the stored layout is the ONNX layout; valid while the session lives: ortc_data.
   template <typename T> T *data(const std::string &name) {
     void *place = nullptr;
+    checkType(name, static_cast<const T *>(nullptr));
     check(ortc_data(get(), name.c_str(), &place));
     return static_cast<T *>(place);
   }
@@ -249,6 +267,7 @@ public:
   /// caller's, and where they are, until the name is bound anew or the session ends: a vector must not grow
   /// meanwhile.
   template <typename Range> void bind(const std::string &name, Range &values) {
+    checkType(name, std::data(values));
     check(ortc_bind(get(), name.c_str(), std::data(values), bytesOf(values)));
   }
   /// Back to the session's own memory.
@@ -265,9 +284,11 @@ public:
   /// The gradient of a parameter, after gradientsStep and before any other step: ortc_read_gradient,
   /// ortc_write_gradient.
   template <typename Range> void readGradient(const std::string &parameter, Range &&values) {
+    checkType(parameter, std::data(values), true);
     check(ortc_read_gradient(get(), parameter.c_str(), std::data(values), bytesOf(values)));
   }
   template <typename Range> void writeGradient(const std::string &parameter, const Range &values) {
+    checkType(parameter, std::data(values), true);
     check(ortc_write_gradient(get(), parameter.c_str(), std::data(values), bytesOf(values)));
   }
 
@@ -328,6 +349,19 @@ private:
     using Element = std::remove_reference_t<decltype(*std::data(values))>;
     static_assert(std::is_trivially_copyable_v<Element>, "tensors have numbers");
     return std::size(values) * sizeof(Element);
+  }
+  /// Throws where elements of a tensor are other numbers than the caller's: as bytes they might fit. What has no such
+  /// tensor is told by the call.
+  template <typename T> void checkType(const std::string &name, const T *, bool isGradient = false) const {
+    auto info = ORTC_INIT(ortc_tensor_info);
+    if (elementType<T>() == 0 || ortc_tensor_find(opened, name.c_str(), &info) != ORTC_OK)
+      return;
+    const bool isHalf = info.dtype == 10 || info.dtype == 16;
+    const uint8_t wanted = isGradient && info.dtype == 16 ? 1 : isHalf ? 4 : info.dtype;
+    if (wanted != elementType<T>())
+      throw Error(ORTC_E_SHAPE, "'" + name + "' has elements of type " + std::to_string(info.dtype) +
+                                    " (TensorProto.DataType), and is given " +
+                                    std::to_string(elementType<T>()));
   }
   double step(ortc_status (*run)(ortc_session *, double *)) {
     double loss = 0;

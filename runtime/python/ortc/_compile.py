@@ -31,13 +31,14 @@ def find_compiler() -> str | None:
     if named := os.environ.get("ORTC_COMPILER"):
         return named
     try:
-        for file in importlib.metadata.files("ortc") or ():
-            if file.name == "ortc" and file.parent.name == "bin":
-                path = Path(str(file.locate()))
-                if path.is_file():
-                    return str(path.resolve())
+        package = importlib.metadata.distribution("ortc")
     except importlib.metadata.PackageNotFoundError:
-        pass
+        return shutil.which("ortc")
+    places = [Path(str(file.locate())) for file in package.files or () if file.name == "ortc" and file.parent.name == "bin"]
+    # pip install --target moves programs beside the packages, and leaves its record as it was.
+    for path in (*places, Path(str(package.locate_file("bin/ortc")))):
+        if path.is_file():
+            return str(path.resolve())
     return shutil.which("ortc")
 
 

@@ -33,7 +33,7 @@ class RangeError(Error, IndexError):
 
 
 class NotFiniteError(Error, ArithmeticError):
-    """The loss is not finite; the step has updated nothing."""
+    """The loss is not finite, and the step has updated nothing; or the weights are not, which a Trainer does not save."""
 
 
 class StateError(Error, RuntimeError):

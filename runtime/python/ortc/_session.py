@@ -81,11 +81,13 @@ class Session(_runtime.Session):
         put("artifact", opened)
         put("device", device)
         put("program", program)
+        put("stops_on_not_finite", stop_on_not_finite)
         put("_scalars", frozenset(opened.names("scalar")))
 
     artifact: Artifact
     device: str
     program: _runtime.Program
+    stops_on_not_finite: bool
     _scalars: frozenset[str]
 
     # ---- Tensors.

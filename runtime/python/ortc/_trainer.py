@@ -23,6 +23,7 @@ from ortc._checks import File, check_output, check_rate, check_text, check_whole
 from ortc._data import Arrays, Batch, Data, Input, open_data, order_of
 from ortc._errors import ArgumentError, FormatError, NotFiniteError, NotFoundError
 from ortc._evaluation import Evaluation
+from ortc._finite import Bad, FiniteCheck, LossTrend
 from ortc._following import Follower, Goal, Plateau
 from ortc._kept import is_kept_name, keep_checkpoint
 from ortc._losses import read_losses
@@ -154,7 +155,9 @@ class Trainer:
         """What `lr` was when a plateau took it over."""
         self._first = 0  # step of this fit
         self._has_ended_epoch = False  # with the last step
-        self._has_failed_loss = False  # of this fit: one was not finite, and that was told
+        self._failed_step = -1  # of this fit: the first one with a loss that is not finite, which was told; -1: none
+        self._finite: FiniteCheck | None = None  # from the first fit on
+        self._losses_seen = LossTrend()
         self._evaluated = self._saved = -1  # steps of the last evaluation and checkpoint
         self._loaded: Path | None = None
         self._find_goal()
@@ -247,7 +250,9 @@ class Trainer:
         first = len(self.history)
         self._is_stopped = False
         self._first = self.step
-        self._has_failed_loss = False
+        self._failed_step = -1
+        self._finite = self._finite or FiniteCheck(self.session)
+        self._losses_seen = LossTrend()
         self._tell("on_begin")
         try:
             with self._listen():
@@ -256,7 +261,8 @@ class Trainer:
             raise
         except Exception:  # what was trained before it
             if self._save is not None and self.step > self._first and self._saved != self.step:
-                self._save_now()
+                with contextlib.suppress(NotFiniteError):
+                    self._save_now()
             raise
         finally:
             self._is_interrupted = False
@@ -398,9 +404,13 @@ class Trainer:
         updates = (self.step + 1) % self._accumulate == 0
         try:
             loss = self.session.train_step(**batch) if updates else self.session.accumulate_step(**batch)
-        except NotFiniteError:
+        except NotFiniteError as error:
             self._tell("on_event", {"event": "not_finite", "step": self.step + 1})
-            raise
+            place = f"step {self.step + 1}, epoch {self.epoch}, slice {self._slice}"
+            reason = self._explain(batch, None)
+            raise NotFiniteError(
+                f"{error} ({place}){reason}; no parameter was changed by this step, {self._describe_kept()}"
+            ) from None
         milliseconds = (time.perf_counter() - started) * 1e3
         self.step += 1
         self._slice += 1
@@ -412,10 +422,36 @@ class Trainer:
         for name in self._numbers.get((self.session.binding, "train" if updates else "accumulate"), ()):
             event[name] = float(self.session.read(name))
         self._tell("on_step", event)
-        if not math.isfinite(loss) and not self._has_failed_loss:
-            self._has_failed_loss = True
+        if math.isfinite(loss):
+            self._losses_seen.add(loss, self.step)
+        elif self._failed_step < 0:
+            self._failed_step = self.step
             self._tell("on_event", {"event": "not_finite", "step": self.step})
+        if self.session.stops_on_not_finite and updates:
+            self._check_weights(batch)
         return loss
+
+    def _explain(self, batch: Batch, update: Bad | None) -> str:
+        assert self._finite is not None
+        return self._finite.explain(batch, self._losses, self._losses_seen, update)
+
+    def _check_weights(self, batch: Batch) -> None:
+        """After an update: its loss is that of the weights before, so theirs tells of it one step late, or never."""
+        assert self._finite is not None
+        if (bad := self._finite.check_parameters()) is None:
+            return
+        self._tell("on_event", {"event": "not_finite", "step": self.step, "tensor": bad.name})
+        raise NotFiniteError(
+            f"the weights are not finite after the update of step {self.step} (epoch {self.epoch}, slice {self._slice - 1}): "
+            f"{bad}{self._explain(batch, bad)}; {self._describe_kept()}"
+        )
+
+    def _describe_kept(self) -> str:
+        """What there is of the training when it ends for numbers that are not finite."""
+        if self._saved >= 0:
+            return f"{self._save} holds step {self._saved}"
+        advice = self.step > self._first and not self._save_every
+        return "nothing was saved" + "; save with save_every keeps what comes before" * advice
 
     def _tell(self, what: str, event: Event | None = None) -> None:
         if event is not None:
@@ -510,8 +546,17 @@ class Trainer:
 
     def save(self, path: File) -> None:
         """A checkpoint with the place in the data, which load and `ortc run --load` go on from. Behind a step within an epoch of an
-        iterable that place is the next epoch."""
+        iterable that place is the next epoch. Raises NotFiniteError, and leaves the file as it was, where a tensor is not finite
+        any more; `session.save` writes what there is."""
         check_output("save", path, self._read)
+        if self._finite is not None and (bad := self._finite.check_saved()) is not None:
+            loss = f", and the loss is not finite since step {self._failed_step}" if self._failed_step >= 0 else ""
+            reason = self._finite.describe_growth(self._losses_seen)
+            if not reason and not self.session.stops_on_not_finite:
+                reason = "; a session with stop_on_not_finite ends at the step that does it, and says why"
+            raise NotFiniteError(
+                f"{os.fspath(path)}: step {self.step} is not saved: {bad}{loss}{reason}; {self._describe_kept()}"
+            )
         epoch, index, items = self._find_place()
         position = {
             "seed": self.seed,
@@ -543,6 +588,7 @@ class Trainer:
     def load(self, path: File) -> Loaded:
         """Goes on from a checkpoint of save or of `ortc run`: with the same data, bit for bit as without the stop."""
         loaded = self.session.load(path)
+        self._finite = None
         place = {key.removeprefix("run."): value for key, value in loaded.metadata.items() if key.startswith("run.")}
         self._loaded, self._taken, self._evaluated, self._has_ended_epoch = Path(path), None, -1, False
         has_place = bool(place) and not loaded.fresh_state

@@ -36,7 +36,7 @@ class Callback:
 
     def on_event(self, trainer: Trainer, event: Event) -> None:
         """After what an evaluation or `save` leads to: event ("best", "plateau", "early_stop", "save", "interrupted"), step, and what `ortc run`
-        writes of it; "not_finite" after the first step of a fit whose loss is not finite."""
+        writes of it; "not_finite" after the first step of a fit whose loss is not finite, and with `tensor` after an update that made one so."""
 
     def on_epoch(self, trainer: Trainer, event: Event) -> None:
         """At the end of an epoch: event ("epoch"), step, epoch, loss (the mean of its steps), seconds."""

@@ -233,7 +233,7 @@ const Malformed kMalformed[] = {
     {"SparseNotSorted", [](auto &m) { makeSparse(m, {3, 3}); },
      "initializer 's': indices of a sparse tensor are not in ascending order at entry 1"},
     {"SparseIndicesOfWrongCount", [](auto &m) { makeSparse(m, {1, 2})->mutable_indices()->set_dims(0, 1); },
-     "initializer 's': indices of a sparse tensor: INT64 tensor of shape [1] needs 1 entries in int64_data "
+     "initializer 's': indices of a sparse tensor: INT64 tensor of shape [1] needs 1 entry in int64_data "
      "but has 2"},
     {"SparseTooLarge", [](auto &m) { makeSparse(m, {1})->set_dims(0, int64_t(1) << 40); },
      "initializer 's': a sparse tensor of shape [1099511627776,3] needs 13194139533312 bytes when made "
@@ -269,7 +269,7 @@ const Malformed kMalformed[] = {
     {"TooFewInputs", [](auto &m) { graphOf(m)->mutable_node(0)->mutable_input()->RemoveLast(); },
      "node 'dense' (MatMul): MatMul of version 13 takes 2 inputs, not 1"},
     {"TooManyInputs", [](auto &m) { relu(m)->add_input("x"); },
-     "node 'act' (Relu): Relu of version 14 takes 1 inputs, not 2"},
+     "node 'act' (Relu): Relu of version 14 takes 1 input, not 2"},
     {"RequiredInputEmpty", [](auto &m) { graphOf(m)->mutable_node(0)->set_input(0, ""); },
      "node 'dense' (MatMul): MatMul of version 13 takes no empty name for input 0, which is required"},
     {"VariadicInputEmpty",
@@ -279,7 +279,7 @@ const Malformed kMalformed[] = {
      },
      "node 'dense' (Max): Max of version 13 takes no empty name for input 0, which is required"},
     {"TooManyOutputs", [](auto &m) { relu(m)->add_output("more"); },
-     "node 'act' (Relu): Relu of version 14 has 1 outputs, not 2"},
+     "node 'act' (Relu): Relu of version 14 has 1 output, not 2"},
     {"UnknownAttribute", [](auto &m) { addAttribute(relu(m), "slope", AttributeProto::FLOAT)->set_f(1); },
      "node 'act' (Relu): Relu of version 14 has no attribute 'slope'"},
     {"AttributeOfOtherType",
@@ -334,7 +334,7 @@ const Malformed kMalformed[] = {
        makeFunction(m);
        relu(m)->add_input("x");
      },
-     "node 'act' (F): function 'F' has 1 inputs and 1 outputs, not 2 and 1"},
+     "node 'act' (F): function 'F' has 1 input and 1 output, not 2 and 1"},
     {"FunctionCallWithUnknownAttribute",
      [](auto &m) {
        makeFunction(m);

@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"InPlaceElsewhere", HEAD "inplace,0,0,0\n",
                 "line 3: 'inplace' of step 0 does not follow its step"},
         Hostile{"InnerElsewhere", HEAD "inner,4\n", "line 3: 'inner' of step 4 does not follow its step"},
-        Hostile{"InnerOpen", HEAD "step,0,s,0,,,,0\ninner,0\n", "line 4: the body of 1 steps has no 'end'"},
+        Hostile{"InnerOpen", HEAD "step,0,s,0,,,,0\ninner,0\n", "line 4: the body of 1 step has no 'end'"},
         Hostile{"InnerTwice", HEAD "step,0,s,0,,,,0\ninner,0\nend\ninner,0\nend\n",
                 "line 6: step 0 has two bodies"},
         Hostile{"EndAlone", HEAD "end\n", "line 3: 'end' without 'inner'"},

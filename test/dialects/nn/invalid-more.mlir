@@ -338,7 +338,7 @@ func.func @conv_c1_rank(%x: tensor<8x3xf32>, %w: tensor<3x4xf32>) {
 // -----
 
 func.func @conv_c1_entries(%x: tensor<1x8x3xf32>, %w: tensor<3x3x4xf32>) {
-  // expected-error @below {{C1: window attributes need 1 entries}}
+  // expected-error @below {{C1: window attributes need 1 entry}}
   %0 = nn.conv %x, %w strides = [1, 1] padding = [0] to [0] dilations = [1] groups = 1 : tensor<1x8x3xf32>, tensor<3x3x4xf32> -> tensor<1x6x4xf32>
   return
 }
@@ -386,7 +386,7 @@ func.func @max_pool_c1_rank(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @max_pool_c1_entries(%x: tensor<1x4x3xf32>) {
-  // expected-error @below {{C1: window attributes need 1 entries}}
+  // expected-error @below {{C1: window attributes need 1 entry}}
   %0, %1 = nn.max_pool %x window = [2] strides = [2, 2] padding = [0] to [0] overhang = [0] dilations = [1] : tensor<1x4x3xf32> -> tensor<1x2x3xf32>, tensor<1x2x3xi8>
   return
 }

@@ -20,7 +20,7 @@ onnx.graph "graph_c1_names" ["x", "x"] [[], []] -> [] [] [] {
 // -----
 
 // graph C2
-// expected-error @+1 {{returns 1 values but has 0 output names, 0 output types and 0 lists of dimension names}}
+// expected-error @+1 {{returns 1 value but has 0 output names, 0 output types and 0 lists of dimension names}}
 onnx.graph "graph_c2" ["x"] [[]] -> [] [] [] {
 ^bb0(%x: tensor<2xf32>):
   onnx.return %x : tensor<2xf32>
@@ -96,7 +96,7 @@ onnx.graph "g" ["x"] [[]] -> [] [] [] {
 // node C1: outputs
 onnx.graph "g" ["x"] [[]] -> [] [] [] {
 ^bb0(%x: tensor<2xf32>):
-  // expected-error @+1 {{'y' (Relu): Relu of version 14 has 1 outputs, not 2}}
+  // expected-error @+1 {{'y' (Relu): Relu of version 14 has 1 output, not 2}}
   %y, %z = onnx.node "Relu" since 14 (%x) {} -> ["y", "z"] : (tensor<2xf32>) -> (!onnx.any, !onnx.any)
   onnx.return
 }
@@ -237,7 +237,7 @@ onnx.function @f "d" "F" ["a"] -> [] attributes [] defaults {} opsets {} {
 // -----
 
 // function C2
-// expected-error @+1 {{returns 1 values but has 0 output names}}
+// expected-error @+1 {{returns 1 value but has 0 output names}}
 onnx.function @f "d" "F" ["a"] -> [] attributes [] defaults {} opsets {} {
 ^bb0(%a: !onnx.any):
   onnx.return %a : !onnx.any

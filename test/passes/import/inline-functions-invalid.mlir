@@ -32,7 +32,7 @@ onnx.function @d.F "d" "F" ["a"] -> ["a"] attributes [] defaults {} opsets {} {
 }
 onnx.graph "too_many_inputs" ["x"] [[]] -> [] [] [] {
 ^bb0(%x: tensor<2xf32>):
-  // expected-error @+1 {{function 'F' has 1 inputs and 1 outputs, not 2 and 1}}
+  // expected-error @+1 {{function 'F' has 1 input and 1 output, not 2 and 1}}
   %y = onnx.node "F" of "d" since 0 (%x, %x) {} -> ["y"] : (tensor<2xf32>, tensor<2xf32>) -> !onnx.any
   onnx.return
 }

@@ -1,0 +1,82 @@
+// Why a training has come to a loss, or to weights, that are not finite.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "host/not_finite.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/text.h"
+
+namespace ortc::host {
+
+/// From the beginning of a run to its end: losses move by less without an update gone wrong, and so do weights.
+constexpr double kGrowthOfLoss = 10, kGrowthOfWeights = 100, kSmallWeights = 0.01;
+
+/// An input of the step with NaN, or with infinities, and where that is from.
+static std::string describeData(const FailedStep &step, bool isNan) {
+  for (size_t input = 0; input < step.entry.inputs.size(); ++input) {
+    const InputSpec &spec = step.entry.inputs[input];
+    const TensorView view = step.session.view(step.entry, spec.name);
+    size_t bytes = 0;
+    if (!isFloat(spec.type) || !view.data || !countBytes(view.shape, view.type, bytes))
+      continue;
+    const int64_t at = Finiteness::find(view.type, view.data, bytes, isNan);
+    if (at < 0)
+      continue;
+    const std::string place = step.batches.describeElement(input, step.slice, at, view.shape, step.order);
+    return "; the input '" + spec.name + "' is " + (isNan ? "nan" : "infinite") +
+           " in the data: " + (place.empty() ? "element " + std::to_string(at) + " of the step's" : place) +
+           ": leave such samples out, or repair them";
+  }
+  return "";
+}
+
+std::string describeGrowth(const FiniteCheck &check, const LossTrend &losses, double now) {
+  const double first = check.getLargestAtFirst();
+  std::string what;
+  if (!losses.isEmpty() && std::fabs(losses.last) > kGrowthOfLoss * std::fabs(losses.first))
+    what = "the loss was " + formatShort(losses.first) + " at first and " + formatShort(losses.last) +
+           " in step " + std::to_string(losses.lastStep);
+  else if (now > kGrowthOfWeights * std::max(first, kSmallWeights))
+    what = "the largest weight was " + formatShort(first) + " at first and is " + formatShort(now);
+  return what.empty() ? "" : "; the numbers grew: " + what + ": try a smaller --lr";
+}
+
+Status explainNotFinite(const NotFiniteStep &met, std::string &reason) {
+  auto tell = [&](const std::string &text) {
+    reason = text;
+    return !reason.empty();
+  };
+  if (tell(describeData(met.step, /*isNan=*/true)) || tell(describeLabels(met.step)))
+    return Status();
+  std::optional<BadTensor> constant;
+  ORTC_TRY(met.check.findBadConstant(met.step.session, constant));
+  const std::optional<BadTensor> &weights = met.check.getBadAtFirst();
+  if (constant && constant->found.nans)
+    return tell("; the constant " + constant->describe() + ": the model's file has them"), Status();
+  if (weights)
+    return tell("; " + weights->describe() + " since before the first step"), Status();
+  double largest = 0;
+  ORTC_TRY(met.check.findLargest(met.step.session, largest));
+  if (tell(describeGrowth(met.check, met.losses, largest)))
+    return Status();
+  if (met.update && !met.update->found.nans)
+    return tell("; the update is larger than its type holds: try a smaller --lr"), Status();
+  if (tell(describeData(met.step, /*isNan=*/false)))
+    return Status();
+  if (constant)
+    return tell("; the constant " + constant->describe() + ": the model's file has them"), Status();
+  if (met.update)
+    reason = "; the loss, the data and the weights before it were finite and had not grown: a gradient has "
+             "no value "
+             "where the model is, as that of sqrt, log or a norm at 0; an epsilon keeps away from there";
+  else if (met.isUntouched || !met.hasUpdates)
+    reason = "; the data and the weights are finite and have not grown: the model has no finite value there, "
+             "as log or "
+             "a division at 0, or exp of large numbers; an epsilon or a bound keeps away from there";
+  else
+    reason = "; --stop-on-nan ends before such an update and says where it comes from";
+  return Status();
+}
+
+} // namespace ortc::host
