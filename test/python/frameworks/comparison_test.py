@@ -144,9 +144,9 @@ class ComparisonTest(unittest.TestCase):
     def test_fused_steps_of_other_rates(self) -> None:
         """Rates are no part of a key, and a comparison has those of now."""
         x, y = torch.randn(8, 6), torch.arange(8) % 3
-        for rate in (1e-2, 0.0, 0.5):
+        for kind, rate in ((torch.optim.SGD, 1e-2), (torch.optim.SGD, 0.0), (torch.optim.SGD, 0.5)) + 2 * ((torch.optim.Adagrad, 0.1),):
             model = Mlp()
-            optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+            optimizer = kind(model.parameters(), lr=1e-2)
             trainer: Any = ortc.torch.Trainer(model, F.cross_entropy, optimizer)
             optimizer.param_groups[0]["lr"] = rate
             trainer.step(x, y)

@@ -18,6 +18,7 @@ from ortc._errors import ArgumentError, CompileError
 from ortc._session import Session
 from ortc.torch._rules import RULES
 from ortc.torch._rules.rule import Group
+from ortc.torch._states import check_kind, has_state
 
 _HOMES = ("torch.optim", "ortc.torch.optim", "lion_pytorch", "timm.optim", "schedulefree", "bitsandbytes.optim")
 _RENAMED = {"betas": ("beta1", "beta2"), "eps": ("epsilon",), "ns_coefficients": ("ns_a", "ns_b", "ns_c")}
@@ -58,18 +59,19 @@ def _list_keys(name: str) -> list[str]:
     return [key for key in keys if not (name == "Adam" and key == "decoupled_weight_decay")]
 
 
-class _Group:
+class OfGroup:
     """A group of parameters: its settings as those of the flag."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer, group: Group) -> None:
+    def __init__(self, optimizer: torch.optim.Optimizer, number: int) -> None:
         self.name = _find_rule(optimizer)
+        self.optimizer, self.number = optimizer, number
+        group = self.group
         given = vars(getattr(optimizer, "args", None) or _NOTHING) | group  # of bitsandbytes
         for key, value in _NEEDED.items():
             if given.get(key, value) != value:
                 raise CompileError(
                     f"{key}={given[key]!r} of {type(optimizer).__name__} is not compiled by ortc.torch.Trainer; {key}={value!r} is"
                 )
-        self.group = group
         self.keys = _list_keys(self.name)
         self.flag = RULES[self.name].flag
         if self.flag == "adam" and (group.get("decoupled_weight_decay") or self.name == "AdamW"):
@@ -79,6 +81,12 @@ class _Group:
         """Settings that its flag gives."""
         self.prefix = ""
         """Of its hyper-parameters."""
+
+    @property
+    def group(self) -> Group:
+        """As it is now: load_state_dict puts another one there."""
+        found: Group = self.optimizer.param_groups[self.number]
+        return found
 
     def values(self) -> list[Any]:
         return [self.group[key] for key in self.keys]
@@ -121,28 +129,30 @@ class Described:
     def __init__(self, optimizers: Sequence[torch.optim.Optimizer], names: Mapping[int, str]) -> None:
         """`names`: of trained parameters in the artifact, by id. Raises CompileError for what flags cannot say."""
         self.optimizers = optimizers
-        groups = [(each, group) for each in optimizers for group in each.param_groups]
-        held = [id(p) for _, group in groups for p in group["params"]]
+        self.names = names
+        groups = [(each, number, len(group["params"])) for each in optimizers for number, group in enumerate(each.param_groups)]
+        held = [id(p) for each in optimizers for group in each.param_groups for p in group["params"]]
         if set(held) != set(names):
             raise CompileError("the optimizer has other parameters than those that the module trains")
         if len(held) != len(set(held)):
             raise CompileError("a parameter is in two groups")
-        if any(_has_stepped(each) for each in optimizers):
-            raise CompileError("the optimizer has taken steps already, and its state would be lost")
         # What `--optimizer` says is that of the largest group, so that the others' names are few.
-        groups.sort(key=lambda each: -len(each[1]["params"]))
-        self.base = _Group(*groups[0])
+        groups.sort(key=lambda each: -each[2])
+        self.base = OfGroup(*groups[0][:2])
         settings = self.base.settings()
         self.flags = ["--optimizer", f"{self.base.flag}:{_format(settings)}"]
         self.base.own = list(settings)
-        self.others: list[_Group] = []
-        for optimizer, group in groups[1:]:
-            for pattern in _cut([names[id(p)] for p in group["params"]]):
-                self._add_group(_Group(optimizer, group), pattern, settings)
+        self.others: list[OfGroup] = []
+        for optimizer, number, _ in groups[1:]:
+            for pattern in _cut([names[id(p)] for p in optimizer.param_groups[number]["params"]]):
+                self._add_group(OfGroup(optimizer, number), pattern, settings)
+        for each in self.groups():
+            if has_state(each.optimizer):
+                check_kind(each)
         self.limit = self._find_limit()
         self._known = self._values()
 
-    def _add_group(self, group: _Group, pattern: str, base: dict[str, Any]) -> None:
+    def _add_group(self, group: OfGroup, pattern: str, base: dict[str, Any]) -> None:
         settings = group.settings()
         if group.flag == self.base.flag:
             settings = {key: value for key, value in settings.items() if key == "lr" or base.get(key) != value}
@@ -161,8 +171,12 @@ class Described:
             raise CompileError("max_grad_norm of one optimizer among several: give None, and clip_norm=X, which is of all gradients")
         return limits.pop() if limits else None
 
+    def groups(self) -> list[OfGroup]:
+        """Some are in several parts, whose names do not fit into one pattern."""
+        return [self.base, *self.others]
+
     def _values(self) -> list[Any]:
-        return [value for group in (self.base, *self.others) for value in group.values()]
+        return [value for group in self.groups() for value in group.values()]
 
     def follow(self, session: Session, is_new: bool) -> None:
         """Gives a session what has changed since the last step, such as rates, and a new one everything. Raises CompileError
@@ -192,7 +206,3 @@ def _set(session: Session, prefix: str, key: str, value: float) -> None:
     if correction in session.state and session[prefix + key] != value:
         session.write(correction, np.float64(1 - value ** session["step"]))
     session.set_scalar(prefix + key, value)
-
-
-def _has_stepped(optimizer: torch.optim.Optimizer) -> bool:
-    return any(float(own.get("step", 1)) != 0 for own in optimizer.state.values() if own)

@@ -16,14 +16,16 @@ import torch.utils._pytree as pytree
 
 from ortc._artifact import Artifact
 from ortc._flags import format_flags
-from ortc._errors import CompileError, ShapeError
+from ortc._errors import CompileError, FormatError, ShapeError
 from ortc._session import Session
+from ortc.compat.ort_training._safetensors import parse
 from ortc.torch import _cache
 from ortc.torch._compare import Comparison
 from ortc.torch._describe import Described
 from ortc.torch._export import Job, Request, make_request
 from ortc.torch._layout import Layout, keep, place_of
 from ortc.torch._step import autocast_dtype
+from ortc.torch._states import check_kind, has_state, read_states, write_states
 from ortc.torch._threads import default_threads
 from ortc.torch._verify_fused import verify_fused
 
@@ -96,6 +98,14 @@ class Trainer:
             if self._described.others and flags.get("group"):
                 raise CompileError("the optimizer has groups, and group=... is given, too; give one of them")
             self.flags = [*self._described.flags, *format_flags(flags)]
+            for each in several:
+                each.register_state_dict_pre_hook(self._give_state)
+                each.register_state_dict_post_hook(self._forget_state)
+                each.register_load_state_dict_post_hook(self._take_state)
+        self._before: dict[Any, Any] = {}
+        """What an optimizer has itself, while its state_dict is made."""
+        self._checkpoint = b""
+        """Of a session, until there is one."""
         self._whole = _WithLoss(model, loss)
         self._places: dict[str, tuple[torch.Tensor, int]] = {}
         """In the memory of the session, with the address."""
@@ -154,8 +164,60 @@ class Trainer:
     def session(self) -> Session:
         """With parameters, optimizer state and checkpoints, after the first step."""
         if self._current is None:
-            raise ShapeError("the first step makes the session")
+            raise ShapeError("the first step makes the session; load(path) of the trainer takes a checkpoint before that, too")
         return self._current
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """A checkpoint of parameters, running statistics, optimizer state and hyper-parameters, after the first step."""
+        self.session.save(path)
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Takes such a checkpoint, before the first step, too: parameters and running statistics at once. Hyper-parameters are those
+        of the optimizer."""
+        if self._current is not None:
+            self._current.load(path)
+            self._followed = None
+            return
+        file = Path(path).read_bytes()
+        found, _ = parse(file, os.fspath(path))
+        slots = Layout(self._whole).slots
+        values = {name.removeprefix("m."): each for name, each in found.items() if name.removeprefix("m.") in slots}
+        if not values:
+            raise FormatError(f"{os.fspath(path)}: has no tensor of the module; save(path) of a trainer writes them")
+        for name, each in values.items():
+            tensors, key = slots[name]
+            if tuple(tensors[key].shape) != each.shape:
+                raise ShapeError(
+                    f"{os.fspath(path)}: '{name.removeprefix('model.')}' is {list(each.shape)}, but the module has {list(tensors[key].shape)}"
+                )
+        with torch.no_grad():
+            for name, each in values.items():
+                tensors, key = slots[name]
+                tensors[key].copy_(torch.from_numpy(each))
+        self._checkpoint = file
+
+    def _give_state(self, optimizer: torch.optim.Optimizer) -> None:
+        """Before its state_dict."""
+        self._before = dict(optimizer.state)
+        if self._current is not None and self._described is not None:
+            read_states(self._current, self._described, optimizer)
+        elif self._checkpoint:
+            raise CompileError("the optimizer's state is in the checkpoint that the trainer has loaded, until the first step")
+
+    def _forget_state(self, optimizer: torch.optim.Optimizer, _: Any) -> None:
+        """After its state_dict, which has copies."""
+        optimizer.state.clear()
+        optimizer.state.update(self._before)
+
+    def _take_state(self, optimizer: torch.optim.Optimizer) -> None:
+        """After its load_state_dict."""
+        assert self._described is not None
+        for group in self._described.groups():
+            if group.optimizer is optimizer and has_state(optimizer):
+                check_kind(group)
+        if self._current is not None:
+            write_states(self._current, self._described, optimizer)
+            self._followed = None
 
     def _compile(self, layout: Layout, leaves: list[torch.Tensor], spec: Any) -> tuple[Session, list[tuple[str, int | str]]]:
         if refusal := layout.refusal():
@@ -230,6 +292,9 @@ class Trainer:
                     "begin with another Trainer, or train with ortc.torch.compile_, whose optimizer is PyTorch's"
                 )
             session.from_bytes(self._current.to_bytes())
+        elif self._checkpoint:
+            session.from_bytes(self._checkpoint)
+            self._checkpoint = b""
         for name, (tensors, key) in layout.slots.items():
             tensor = session.artifact.tensors.get(f"m.{name}")
             if tensor is None or tensor.role not in ("parameter", "state"):
@@ -239,6 +304,9 @@ class Trainer:
                 place.copy_(tensors[key].detach())
             tensors[key].data = place
             self._places[name] = place, place.data_ptr()
+        if self._current is None and self._described is not None:
+            for each in filter(has_state, self._described.optimizers):
+                write_states(session, self._described, each)
         self._current = session
 
     def _follow(self, layout: Layout) -> None:

@@ -1,0 +1,118 @@
+"""States of optimizers of PyTorch, in sessions and back.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+A session's states of a parameter have PyTorch's names and meanings. Numbers of steps, and what follows from them, are one in a session
+and of each parameter in PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ortc._errors import CompileError
+from ortc._session import Session
+from ortc.torch._rules import RULES
+
+if TYPE_CHECKING:
+    from ortc.torch._describe import Described, OfGroup
+
+_OTHERS = ("Lamb", "SGDScheduleFree", "AdamWScheduleFree", "AdamW8bit", "Lion8bit")
+"""Whose packages have their state otherwise."""
+_COUNTS = ("step", "updates")
+_INSTEAD = "its state is that of trainer.session: trainer.save(path) and trainer.load(path) keep it"
+
+
+def has_state(optimizer: torch.optim.Optimizer) -> bool:
+    """Of a step, at least: Adagrad has some before."""
+    return any(float(own.get("step", 1)) != 0 and any(each is not None for each in own.values()) for own in optimizer.state.values())
+
+
+def _initial(group: OfGroup, state: str) -> float:
+    """What PyTorch has in a state from the beginning on, and a session adds when it reads it."""
+    return float(group.group["initial_accumulator_value"]) if (group.name, state) == ("Adagrad", "sum") else 0.0
+
+
+def check_kind(group: OfGroup) -> None:
+    """Raises CompileError where a session has the state otherwise."""
+    if group.name in _OTHERS:
+        raise CompileError(f"the state of {group.name} is no state of a session: {_INSTEAD}")
+
+
+def _names(group: OfGroup, p: torch.Tensor) -> tuple[str, ...]:
+    """Of states of a parameter, but for what is counted."""
+    rule = RULES[group.name]
+    return rule.states(rule.switches(group.group), p)
+
+
+def _groups(described: Described, optimizer: torch.optim.Optimizer) -> Iterator[tuple[OfGroup, torch.Tensor, str]]:
+    seen = set()
+    for group in described.groups():
+        if group.optimizer is optimizer and group.number not in seen:
+            seen.add(group.number)
+            yield from ((group, p, described.names[id(p)]) for p in group.group["params"] if id(p) in described.names)
+
+
+def read_states(session: Session, described: Described, optimizer: torch.optim.Optimizer) -> None:
+    """Gives an optimizer what the session has: copies."""
+    known = session.state
+    for group, p, name in _groups(described, optimizer):
+        check_kind(group)
+        own: dict[str, Any] = {}
+        if RULES[group.name].counts:
+            own["step"] = torch.tensor(float(session["updates" if "updates" in known else "step"]))
+        for factor, _ in RULES[group.name].factors:
+            own[factor] = torch.tensor(float(session[group.prefix + factor if group.prefix + factor in known else factor]))
+        for each in _names(group, p):
+            if f"{name}.{each}" in known:  # else it is not trained any more
+                own[each] = torch.from_numpy(np.array(known[f"{name}.{each}"])) + _initial(group, each)
+        optimizer.state[p] = own
+
+
+def write_states(session: Session, described: Described, optimizer: torch.optim.Optimizer) -> None:
+    """Gives a session what an optimizer has."""
+    known = session.state
+    steps = set()
+    for group, p, name in _groups(described, optimizer):
+        check_kind(group)
+        own = optimizer.state.get(p) or {}
+        steps.add(float(own.get("step", 1.0)))
+        for each in _names(group, p):
+            if f"{name}.{each}" not in known:
+                continue
+            if each not in own:
+                raise CompileError(f"'{name.removeprefix('m.model.')}' has no state {each}, which the optimizer's settings ask for")
+            if own[each] is not None:
+                value = own[each].detach().to(torch.float32) - _initial(group, each)
+                session.write(f"{name}.{each}", value.contiguous().numpy())
+        for factor, _ in RULES[group.name].factors:
+            for key in (factor, group.prefix + factor):
+                if key in known and factor in own:
+                    _write_number(session, key, float(own[factor]))
+    if len(steps) > 1:
+        raise CompileError(
+            f"parameters have taken {', '.join(f'{each:.0f}' for each in sorted(steps))} steps, and a session counts one number: "
+            "begin with another optimizer, or train with ortc.torch.compile_, whose optimizer is PyTorch's"
+        )
+    counts = any(RULES[group.name].counts for group, _, _ in _groups(described, optimizer))
+    if steps and (counts or not session["step"]):
+        _count(session, described, steps.pop())
+
+
+def _count(session: Session, described: Described, steps: float) -> None:
+    for key in _COUNTS:
+        if key in session.state:
+            _write_number(session, key, steps)
+    for group in described.groups():
+        for number, beta in enumerate(group.group.get("betas", ()), 1):
+            for key in {f"bias_correction{number}", f"{group.prefix}bias_correction{number}"} & {*session.state}:
+                if key.startswith(group.prefix or "bias"):
+                    _write_number(session, key, 1 - float(beta) ** steps)
+
+
+def _write_number(session: Session, name: str, value: float) -> None:
+    session.write(name, np.asarray(value, session.artifact.tensors[name].dtype))
