@@ -22,6 +22,8 @@ LogicalResult transpose(Node &n) {
   if (static_cast<int64_t>(permutation.size()) != rank)
     return n.refuse("perm has " + formatCount(permutation.size(), "entry", "entries") + " for " +
                     formatCount(rank, "dimension"));
+  for (int64_t &axis : permutation) // TorchScript writes negative ones of permute as they are
+    axis += axis < 0 ? rank : 0;
   return n.yield(n.b.transpose(n[0], permutation));
 }
 

@@ -68,3 +68,14 @@ onnx.graph "large" ["x"] [[]] -> ["y", "i"] [!onnx.any, !onnx.any] [[], []] {
     : (tensor<1x1x2148532224xf32>) -> (!onnx.any, !onnx.any)
   onnx.return %y, %i : !onnx.any, !onnx.any
 }
+
+// -----
+
+// Axes of a permutation count from the end where they are negative, as TorchScript writes them.
+// CHECK-LABEL: func.func @forward_train_0
+// CHECK: nn.transpose %{{.*}} perm = [0, 2, 1] : tensor<2x3x4xf32> -> tensor<2x4x3xf32>
+onnx.graph "permuted" ["x"] [[]] -> ["y"] [!onnx.any] [[]] {
+^bb0(%x: tensor<2x3x4xf32>):
+  %y = onnx.node "Transpose" since 13 (%x) {perm = array<i64: 0, -1, -2>} -> ["y"] : (tensor<2x3x4xf32>) -> !onnx.any
+  onnx.return %y : !onnx.any
+}
