@@ -55,7 +55,7 @@ struct CompileFacts {
   std::vector<std::string> detached;                  ///< values that no gradient goes back through
   std::map<std::string, int64_t> paddingRows;         ///< of lookups
   std::map<std::string, std::string> straightThrough; ///< values, and those that their gradients go to
-  std::vector<std::string> wideMasks; ///< of legalisation
+  std::vector<std::string> wideMasks;                 ///< of legalisation
   std::vector<std::string> warnings;
   std::vector<std::string> tuned;    ///< what --tune found, by target
   std::vector<FamilyFacts> families; ///< of those whose program is placed
