@@ -8,6 +8,7 @@
 #include "compiler/frontend/ImportTypes.h"
 #include "compiler/frontend/InitializerOrigins.h"
 #include "compiler/frontend/TracedNorms.h"
+#include "compiler/frontend/TracedTies.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "dialects/onnx/InitializerOrigin.h"
 #include "dialects/onnx/OnnxDialect.h"
@@ -314,6 +315,10 @@ LogicalResult Importer::importNode(const proto::NodeProto &node, Values &values,
     if (TracedNorm said = findTracedNorm(node, model.getProto().graph()); said != TracedNorm::unknown)
       op->setAttr(onnx::kTracedNorm,
                   builder.getStringAttr(said == TracedNorm::batch ? onnx::kBatch : onnx::kBatchOnly));
+  if (TracedTies said = findTracedTies(node); said != TracedTies::unknown)
+    op->setAttr(onnx::kTracedTies, builder.getStringAttr(said == TracedTies::bound    ? onnx::kBound
+                                                         : said == TracedTies::shared ? onnx::kShared
+                                                                                      : onnx::kFirst));
   for (auto [region, graph] : llvm::zip(op.getGraphs(), graphs)) {
     OpBuilder::InsertionGuard guard(builder);
     builder.createBlock(&region);

@@ -348,6 +348,11 @@ SmallVector<int64_t> filterLast(int64_t rank) {
   return permutation;
 }
 
+StringRef Node::ties() {
+  auto said = op->getAttrOfType<StringAttr>(onnx::kTracedTies);
+  return said ? said.getValue() : StringRef();
+}
+
 bool normalizesByBatch(onnx::NodeOp op) {
   if (op->hasAttr(onnx::kTracedNorm))
     return true;

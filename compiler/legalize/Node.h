@@ -162,6 +162,9 @@ public:
   /// The type for an ONNX element type number (TensorProto.DataType).
   ElementType elementType(int64_t onnxType);
 
+  /// Who gets the gradient of equal elements, as the exported program has it; empty where nothing says so.
+  llvm::StringRef ties();
+
   /// Whether result i has a name, that is may be used.
   bool wants(unsigned i) { return i < results.size() && !op.getOutputName(i).empty(); }
   LogicalResult yield(Value value) { return yield(mlir::ValueRange(value)); }

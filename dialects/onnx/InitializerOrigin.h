@@ -17,4 +17,9 @@ inline constexpr llvm::StringLiteral kSources = "onnx.sources";
 inline constexpr llvm::StringLiteral kTracedNorm = "onnx.traced_norm";
 inline constexpr llvm::StringLiteral kBatch = "batch", kBatchOnly = "batch only";
 
+/// Attribute of Max, Min, Clip, ReduceMax and ReduceMin where the exported program says who gets the gradient of equal
+/// elements: kBound (a number, and nobody), kShared (half each side) or kFirst (the first one all).
+inline constexpr llvm::StringLiteral kTracedTies = "onnx.traced_ties";
+inline constexpr llvm::StringLiteral kBound = "bound", kShared = "shared", kFirst = "first";
+
 } // namespace ortc::onnx

@@ -100,7 +100,8 @@ static std::string describeExtras(const CLI::App &app, const std::vector<std::st
   return "";
 }
 
-/// `ortc help COMMAND` is `ortc COMMAND --help`. Answered before the line is parsed, where a command's name is the command.
+/// `ortc help COMMAND` is `ortc COMMAND --help`. Answered before the line is parsed, where a command's name is the
+/// command.
 static int answerHelp(const CLI::App &app, const std::string &about) {
   const std::vector<std::string> names = listCommands(app);
   if (std::find(names.begin(), names.end(), about) == names.end())

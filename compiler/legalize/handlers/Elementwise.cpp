@@ -3,6 +3,7 @@
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
 #include "compiler/legalize/WrittenOut.h"
+#include "dialects/onnx/InitializerOrigin.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -253,7 +254,9 @@ LogicalResult variadic(Node &n) {
   StringRef op = n.op.getOpType();
   Value result = values.front();
   for (Value next : llvm::drop_begin(values)) {
-    if (op == "Max" || op == "Min")
+    if ((op == "Max" || op == "Min") && n.ties() == onnx::kBound && n.size() == 2)
+      result = clip(n.b, result, op == "Max" ? next : Value(), op == "Min" ? next : Value(), n.isUnsigned(0));
+    else if (op == "Max" || op == "Min")
       result = extremum(n.b, result, next, op == "Max", n.isUnsigned(0));
     else
       result = n.b.add(result, next);
@@ -283,6 +286,12 @@ LogicalResult clipByOperands(Node &n) {
         return n.refuse("its bounds are no scalars");
       bounds[i] = n.b.broadcastTo(n.b.reshape(n[i + 1], {}), n.shape(0));
     }
+  // A bound that is computed or trained is no number, and takes its half of the gradient where x is equal to it.
+  bool isComputed = (bounds[0] && !n.constant(1)) || (bounds[1] && !n.constant(2));
+  if (n.isFloat(0) && n.ties() != onnx::kBound && (isComputed || n.ties() == onnx::kShared)) {
+    Value x = bounds[0] ? extremum(n.b, n[0], bounds[0], true) : n[0];
+    return n.yield(bounds[1] ? extremum(n.b, x, bounds[1], false) : x);
+  }
   return n.yield(clip(n.b, n[0], bounds[0], bounds[1], n.isUnsigned(0)));
 }
 

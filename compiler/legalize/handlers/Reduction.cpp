@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
+#include "dialects/onnx/InitializerOrigin.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -23,6 +24,17 @@ static Value logSumExp(TensorBuilder &b, Value x, Ints axes) {
   return b.add(b.log(b.sum(b.exp(shifted), axes)), largest);
 }
 
+/// The extreme along an axis, whose gradient goes to the first of equal elements.
+static Value firstExtreme(TensorBuilder &b, Value x, int64_t axis, nn::ReduceKind kind) {
+  Shape shape = nn::dropAxes(TensorBuilder::shapeOf(x), {axis}), kept(TensorBuilder::shapeOf(x));
+  kept[axis] = 1;
+  Value place =
+      nn::ArgReduceOp::create(b, RankedTensorType::get(shape, b.getI64Type()), kind, x, axis, false);
+  auto type = RankedTensorType::get(kept, TensorBuilder::elementOf(x));
+  Value first = nn::GatherElementsOp::create(b, type, x, b.reshape(place, kept), axis);
+  return nn::StraightThroughOp::create(b, b.reduce(kind, x, {axis}), b.reshape(first, shape));
+}
+
 static Value reduceBy(Node &n, Value x, Ints axes, StringRef op) {
   TensorBuilder &b = n.b;
   if (op == "ReduceSum")
@@ -40,6 +52,8 @@ static Value reduceBy(Node &n, Value x, Ints axes, StringRef op) {
     return b.reduce(nn::ReduceKind::prod, x, axes);
   if (op == "ReduceMax" || op == "ReduceMin") {
     auto kind = op == "ReduceMax" ? nn::ReduceKind::max : nn::ReduceKind::min;
+    if (n.isFloat(0) && n.ties() == onnx::kFirst && axes.size() == 1)
+      return firstExtreme(b, x, axes.front(), kind);
     return n.isUnsigned(0) ? turnSign(b, b.reduce(kind, turnSign(b, x), axes)) : b.reduce(kind, x, axes);
   }
   if (op == "ReduceL1")

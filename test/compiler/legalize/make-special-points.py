@@ -45,6 +45,14 @@ class Model:
         self.nodes.append(helper.make_node("Constant", [], [output], value=numpy_helper.from_array(array)))
         return output
 
+    def traced(self, target, arguments, op, *inputs, **attributes):
+        """An operator with the note of PyTorch's exporter on the operation that it was."""
+        output = self.op(op, *inputs, **attributes)
+        note = self.nodes[-1].metadata_props.add()
+        note.key = "pkg.torch.onnx.fx_node"
+        note.value = f"%{output} : [num_users=1] = call_function[target=torch.ops.aten.{target}](args = ({arguments}), kwargs = {{}})"
+        return output
+
     def add(self, name, build, function, points):
         values = np.asarray(points, np.float32)
         x = torch.tensor(values, dtype=torch.float64, requires_grad=True)
@@ -167,6 +175,43 @@ def written_out():
     model.write()
 
 
+def ties():
+    """Equal elements, with and without what the exporter notes about them."""
+    model = Model("ties")
+    points = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, inf, -inf]
+    number = "%x, %scalar_tensor_default"
+    low = lambda m, x: m.traced("clamp.Tensor", number, "Max", x, 0.0)
+    model.add("clamp by numbers", lambda m, x: m.traced("clamp.Tensor", number + ", %scalar_tensor_default_1", "Min", m.traced("clamp.Tensor", number + ", %scalar_tensor_default_1", "Max", x, 0.0), 1.0),
+              lambda x: x.clamp(0, 1), points)
+    model.add("clamp from below", low, lambda x: x.clamp(min=0), points)
+    model.add("clamp from above", lambda m, x: m.traced("clamp.Tensor", "%x, None, %scalar_tensor_default", "Min", x, 1.0), lambda x: x.clamp(max=1), points)
+    model.add("clamp without tensors", lambda m, x: m.traced("clamp_min.default", "%x, 0", "Max", x, 0.0), lambda x: x.clamp(min=0), points)
+    model.add("root of clamp", lambda m, x: m.op("Sqrt", low(m, x)), lambda x: x.clamp(min=0).sqrt(), points)
+    model.add("reciprocal of clamp", lambda m, x: m.op("Reciprocal", low(m, x)), lambda x: x.clamp(min=0).reciprocal(), points)
+    tensor = torch.tensor(0.0, dtype=torch.float64), torch.tensor(1.0, dtype=torch.float64)
+    clip = lambda note: lambda m, x: m.traced("clamp.Tensor", note, "Clip", x, 0.0, 1.0)
+    model.add("clamp by tensors", lambda m, x: m.traced("clamp.Tensor", "%x, %clone, %clone_1", "Min", m.traced("clamp.Tensor", "%x, %clone, %clone_1", "Max", x, 0.0), 1.0), lambda x: x.clamp(*tensor), points)
+    model.add("clip by tensors", clip("%x, %clone, %clone_1"), lambda x: x.clamp(*tensor), points)
+    model.add("clip by numbers", clip("%x, %scalar_tensor_default, %scalar_tensor_default_1"), lambda x: x.clamp(0, 1), points)
+    model.add("clip", lambda m, x: m.op("Clip", x, 0.0, 1.0), lambda x: x.clamp(0, 1), points)
+    model.add("maximum", lambda m, x: m.traced("maximum.default", "%x, %clone", "Max", x, 0.0), lambda x: torch.maximum(x, tensor[0]), points)
+    model.add("max", lambda m, x: m.op("Max", x, 0.0), lambda x: torch.maximum(x, tensor[0]), points)
+    part = lambda m, x, i: m.op("Gather", x, m.constant(i, np.int64), axis=0)
+    finite = [[a for a in SINGLE[:-2] for _ in SINGLE[:-2]], [b for _ in SINGLE[:-2] for b in SINGLE[:-2]]]
+    model.add("larger", lambda m, x: m.op("Max", part(m, x, 0), part(m, x, 1)), lambda x: torch.maximum(x[0], x[1]), finite)
+    model.add("smaller", lambda m, x: m.op("Min", part(m, x, 0), part(m, x, 1)), lambda x: torch.minimum(x[0], x[1]), finite)
+    one = lambda m, x: m.op("Squeeze", m.op("Slice", x, [0], [1]), [0])
+    model.add("computed bound", lambda m, x: m.op("Clip", x, one(m, x)), lambda x: torch.clamp(x, min=x[0]), [1.0, 1.0, 0.0, 2.0])
+    for name, op, target, function in (("largest", "ReduceMax", "max.dim", lambda x: x.max(dim=1).values), ("least", "ReduceMin", "min.dim", lambda x: x.min(dim=1).values)):
+        model.add(f"{name} of a row", lambda m, x, op=op, target=target: m.traced(target, "%x, 1", op, x, [1], keepdims=0), function, ROWS)
+    model.add("amax", lambda m, x: m.traced("amax.default", "%x, [1]", "ReduceMax", x, [1], keepdims=0), lambda x: x.amax(1), ROWS)
+    model.add("amin", lambda m, x: m.op("ReduceMin", x, [1], keepdims=0), lambda x: x.amin(1), ROWS)
+    # The larger one leaves the other out, however its derivative is: a loss that is cut off at a logarithm of 0.
+    model.add("cut logarithm", lambda m, x: m.op("Max", m.op("Log", x), -100.0), lambda x: torch.where(x > 0, torch.where(x > 0, x, 1.0).log(), torch.zeros_like(x)), [0.0, 1.0, 0.5, 1e-20])
+    model.write()
+
+
 powers()
 choices()
 written_out()
+ties()
