@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // RFC 4180 with commas, and lines that end with or without a carriage return. Lines are counted when the file is
-// opened; an array's columns alone are read, when it is asked for, so that others may be text. The file is compared with
-// what it was behind each of both: others may write to it meanwhile.
+// opened; only an array's columns are read, when it is asked for, so that others may be text. The file is compared
+// with what it was after each of both: others may write to it meanwhile.
 #include "host/data/csv.h"
 
 #include <algorithm>

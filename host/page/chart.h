@@ -29,8 +29,8 @@ struct Chart {
   std::vector<Curve> curves;
 };
 
-/// A <figure> of HTML, with named axes and a legend below it. The values are on a logarithmic axis where all of them are
-/// above 0 and the largest is a hundred times the smallest. Values that are not finite are gaps.
+/// A <figure> of HTML, with named axes and a legend below it. The values are on a logarithmic axis where all of them
+/// are above 0 and the largest is a hundred times the smallest. Values that are not finite are gaps.
 std::string drawFigure(const Chart &chart);
 
 /// The same charts, one below the other, as an SVG file.
