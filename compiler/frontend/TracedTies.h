@@ -1,8 +1,8 @@
 // What PyTorch's exporter notes about bounds and extremes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// clamp(x, 0, 1), clamp(x, a, b) and maximum(x, a) are all Max and Min (or Clip, once optimised), max(x, dim) and amax(x)
-// are both ReduceMax. Their gradients differ where elements are equal; the note on the node has the operation.
+// clamp(x, 0, 1), clamp(x, a, b) and maximum(x, a) are all Max and Min (or Clip, once optimised), max(x, dim) and
+// amax(x) are both ReduceMax. Their gradients differ where elements are equal; the note on the node has the operation.
 #pragma once
 
 namespace ortc::proto {

@@ -16,8 +16,8 @@ struct Conversion {
 
 /// Decides how `array` becomes `type`, and looks at every value when some might not fit. Integers and
 /// booleans go to any integer type where the value fits, and to floats where they are exact; floats go to
-/// floats, and may be rounded but not overflow, and those of text that are whole go to integers. `where` begins messages
-/// ("data.npz: array 'x'").
+/// floats, and may be rounded but not overflow, and those of text that are whole go to integers. `where` begins
+/// messages ("data.npz: array 'x'").
 Status planConversion(const Array &array, DataType type, const std::string &where, Conversion &conversion);
 
 /// Converts one element of `type` to double, for reading labels and outputs on the host.
