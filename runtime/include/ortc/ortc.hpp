@@ -7,8 +7,8 @@
 //
 // Sizes are in elements of the caller's type, which must be the tensor's (ortc_tensor_info.dtype), or bytes: they are
 // copied as they are, and another number is refused with SHAPE. float16 and bfloat16 are numbers of 16 bits. Ranges are
-// what std::data and std::size take: vectors, arrays, spans. Objects that own can be moved, not copied; one that was moved from can be destroyed and assigned to only. A call that fails
-// throws Error and has changed nothing.
+// what std::data and std::size take: vectors, arrays, spans. Objects that own can be moved, not copied; one that was
+// moved from can be destroyed and assigned to only. A call that fails throws Error and has changed nothing.
 #pragma once
 
 #include <cstddef>
