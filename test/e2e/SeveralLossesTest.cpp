@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
