@@ -63,7 +63,10 @@ std::string describeIndex(const std::string &message, const FailedStep &step) {
   const LossInfo *sequences = findSequences(step, input);
   std::string advice;
   if (sequences && index == sequences->blank)
-    advice = ": leave it out, or give another class with ctc:blank=N";
+    advice = (message.find("' is the blank of ctc") == std::string::npos
+                  ? "; " + std::to_string(index) + " is the blank of the loss ctc, which no label is: "
+                  : std::string(": ")) +
+             "leave it out, or give another class with ctc:blank=N";
   else if (sequences)
     advice = "; labels are classes but " + std::to_string(sequences->blank) + ", the blank of the loss ctc";
   const Integers lengths = sequences ? findBeside(step, *sequences, "target_lengths") : Integers();

@@ -155,7 +155,7 @@ TEST_F(BadInputTest, SequencesOfLabels) {
     return folder / "t.npz";
   };
   refuseRun(write(5, 4), {}, 1, "element 6 of its 'label', at byte ");
-  refuseRun(write(5, 4), {}, 1, "index 5 in 'label' is the blank of ctc, which is no label (step 1, ");
+  refuseRun(write(5, 4), {}, 1, "; 5 is the blank of the loss ctc, which no label is: leave it out");
   refuseRun(write(2, 2), {"--stop-on-nan"}, 1, "element 1 of its 'input_lengths', at byte ");
   refuseRun(write(2, 2), {"--stop-on-nan"}, 1,
             "is 2 frames, and its 3 labels, equal neighbours among them, need 5: leave such samples out");
