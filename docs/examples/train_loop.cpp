@@ -17,14 +17,18 @@ static void train(const char *artifact, const char *checkpoint) {
   uint32_t e = 0;
   while (entries.at(e).role != ORTC_ENTRY_TRAIN)
     e++;
-  std::vector<std::vector<float>> arrays;
+  std::vector<std::vector<float>> numbers;
+  std::vector<std::vector<unsigned char>> others; // zeros of any type
   for (const ortc_tensor_info &value : program.values(e)) {
     if (value.role != ORTC_ROLE_INPUT)
       continue;
-    std::vector<float> &array = arrays.emplace_back(value.bytes / sizeof(float));
-    if (value.dtype == 1) // float
-      for (size_t k = 0; k < array.size(); k++)
-        array[k] = static_cast<float>(k % 17) / 17.0f;
+    if (value.dtype != 1) { // TensorProto.FLOAT
+      session.bind(value.name, others.emplace_back(value.bytes));
+      continue;
+    }
+    std::vector<float> &array = numbers.emplace_back(value.bytes / sizeof(float));
+    for (size_t k = 0; k < array.size(); k++)
+      array[k] = static_cast<float>(k % 17) / 17.0f;
     session.bind(value.name, array);
   }
 
