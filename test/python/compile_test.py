@@ -85,7 +85,7 @@ class CompileTest(unittest.TestCase):
         self.addCleanup(setattr, tempfile, "tempdir", tempfile.tempdir)
         tempfile.tempdir = str(place)
         for text, options in {
-            "unknown flag '--optimiser'; ortc train --help lists what there is": {"optimiser": "sgd"},
+            "unknown flag '--optimiser'; did you mean '--optimizer'?": {"optimiser": "sgd"},
             "batch": {"shapes": {}},
             "no-such-loss": {"loss": "no-such-loss"},
         }.items():

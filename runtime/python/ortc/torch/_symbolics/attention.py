@@ -21,16 +21,20 @@ def _attention(
 
     own, shared = sizes(g, query, 0), sizes(g, key, 1)
     if helper._get_const(grouped, "b", "enable_gqa") and own[-3] != shared[-3]:
+        heads, groups = own[-3], shared[-3]
+        assert heads is not None and groups is not None, "numbers of heads are known"
         count = len(shared) - 3
-        times = constant(g, [1] * (count + 1) + [own[-3] // shared[-3], 1, 1])
+        times = constant(g, [1] * (count + 1) + [heads // groups, 1, 1])
 
         def repeat(x: Any) -> Any:
             wide = g.op("Expand", g.op("Unsqueeze", x, constant(g, [count + 1])), times)
             last = sizes(g, x, 1 if x is key else 2)[-1]
-            return g.op("Reshape", wide, constant(g, [0] * count + [own[-3], -1, last]))
+            return g.op("Reshape", wide, constant(g, [0] * count + [heads, -1, last]))
 
         key, value = repeat(key), repeat(value)
-    factor = own[-1] ** -0.5 if helper._is_none(scale) else helper._get_const(scale, "f", "scale")
+    width = own[-1]
+    assert width is not None, "the size of a head is known"
+    factor = width**-0.5 if helper._is_none(scale) else helper._get_const(scale, "f", "scale")
     order = list(range(len(shared)))
     order[-2:] = reversed(order[-2:])
     scores = g.op("MatMul", g.op("Mul", query, like(g, query, float(factor))), g.op("Transpose", key, perm_i=order))
