@@ -48,8 +48,7 @@ static Integers findBeside(const FailedStep &step, const LossInfo &loss, const s
 
 std::string describeIndex(const std::string &message, const FailedStep &step) {
   constexpr std::string_view kIndex = "index ", kIn = " in '"; // runtime/src/errors.h
-  size_t begin = message.find(kIndex),
-         end = std::min(message.rfind("' is out of range ["), message.rfind("' is the blank of ctc"));
+  size_t begin = message.find(kIndex), end = message.rfind("' is out of range [");
   if (begin == std::string::npos || end == std::string::npos)
     return "";
   int64_t index = 0;
@@ -63,10 +62,9 @@ std::string describeIndex(const std::string &message, const FailedStep &step) {
   const LossInfo *sequences = findSequences(step, input);
   std::string advice;
   if (sequences && index == sequences->blank)
-    advice = (message.find("' is the blank of ctc") == std::string::npos
-                  ? "; " + std::to_string(index) + " is the blank of the loss ctc, which no label is: "
-                  : std::string(": ")) +
-             "leave it out, or give another class with ctc:blank=N";
+    advice = "; " + std::to_string(index) +
+             " is the blank of the loss ctc, which no label is: leave it out, or give "
+             "another class with ctc:blank=N";
   else if (sequences)
     advice = "; labels are classes but " + std::to_string(sequences->blank) + ", the blank of the loss ctc";
   const Integers lengths = sequences ? findBeside(step, *sequences, "target_lengths") : Integers();

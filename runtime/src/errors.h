@@ -40,7 +40,6 @@ namespace ortc {
   X(WrongNumber, SHAPE, "'%s' cannot be this number")                                                        \
   X(WrongShape, SHAPE, "'%s' has another shape or dtype")                                                    \
   X(OutOfRange, RANGE, "index %d in '%s' is out of range [%d, %d)")                                          \
-  X(Blank, RANGE, "index %d in '%s' is the blank of ctc, which is no label")                                 \
   X(NotFinite, NOT_FINITE, "the loss is not finite")                                                         \
   X(NotGiven, STATE, "'%s' is not bound or written")                                                         \
   X(NoGradients, STATE, "no gradients")                                                                      \

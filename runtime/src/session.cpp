@@ -205,11 +205,9 @@ __attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss
   }
   if (result == ORTC_STEP_RANGE) {
     const char *name = p->listed(ORTC_SECTION_CHECK_NAMES, s->detail.name);
-    // A class that is there and refused all the same is the one between labels.
     return s->arguments.set(0, (uint64_t)s->detail.index), s->arguments.set(1, name ? name : "?"),
            s->arguments.set(2, 0 - (uint64_t)s->detail.limit * !!s->detail.from_end),
-           s->arguments.set(3, (uint64_t)s->detail.limit),
-           (uint64_t)s->detail.index < (uint64_t)s->detail.limit ? kBlank : kOutOfRange;
+           s->arguments.set(3, (uint64_t)s->detail.limit), kOutOfRange;
   }
   if (result == ORTC_STEP_NOT_FINITE)
     return kNotFinite;

@@ -232,11 +232,11 @@ TEST_F(SequenceTest, BadLabelsEndTheStepBeforeTheUpdate) {
              {3, 1},
              from + "1 of its 'label', at byte "}, // the padding is the blank, too
         {{1, 1, 2, 3, 0, 0}, {6, 4}, {3, 2}, from + "4 of its 'label'"},
-        {{1, 1, 2, 3, 0, 0}, {6, 4}, {3, 2}, ", label 1 of sample 1 of the slice: leave it out, or give"},
+        {{1, 1, 2, 3, 0, 0}, {6, 4}, {3, 2}, ", label 1 of sample 1 of the slice; 0 is the blank"},
         {{1, 0, 2, 3, 1, 1},
          {6, 4},
          {3, 1},
-         "index 0 in 'label' is the blank of ctc, which is no label (step 1"},
+         "; 0 is the blank of the loss ctc, which no label is: leave it out"},
         {{1, 4, 2, 3, 1, 1}, {6, 4}, {3, 1}, "; labels are classes but 0, the blank of the loss ctc"},
         {{1, 1, 2, 3, 1, 1}, {7, 4}, {3, 1}, "index 7 in 'input_lengths' is out of range [0, 7)"},
         {{1, 1, 2, 3, 1, 1}, {6, 4}, {4, 1}, "index 4 in 'target_lengths' is out of range [0, 4)"},
