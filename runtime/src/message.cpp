@@ -65,7 +65,7 @@ ortc_status report(ortc_message *message, Error error, const Arguments *argument
         *--part = '-';
     }
     for (; *part && at < end; part++) // names are the artifact's: none acts on a terminal, or ends a line
-      *at++ = (unsigned char)*part < ' ' || *part == 127 ? '?' : *part;
+      *at++ = (unsigned char)*part < ' ' ? '?' : *part;
   }
   *at = 0;
   return result;
