@@ -19,8 +19,10 @@ static Status readMasks(const host::Artifact &artifact, bool &findsMasks, std::s
   auto manifest = host::parseJson(std::string_view(static_cast<const char *>(section), bytes));
   try {
     const nlohmann::json none = nlohmann::json::object();
-    const nlohmann::json &flags = manifest.is_object() && manifest.contains("flags") ? manifest["flags"] : none;
-    Expected<DropoutSpec> dropout = parseDropout(flags.value("dropout", "as-exported")); // which is what others are
+    const nlohmann::json &flags =
+        manifest.is_object() && manifest.contains("flags") ? manifest["flags"] : none;
+    Expected<DropoutSpec> dropout =
+        parseDropout(flags.value("dropout", "as-exported")); // which is what others are
     if (!dropout)
       return Status::failure(artifact.getPath() + ": its manifest says: " + dropout.getStatus().getMessage());
     findsMasks = dropout->findsMasks;

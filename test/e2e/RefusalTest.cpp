@@ -96,7 +96,8 @@ TEST_F(RefusalTest, NamesAreShownOnOneLine) {
   model.mutable_graph()->mutable_node(model.graph().node_size() - 1)->set_name(evil);
   outcome = compile(model.SerializeAsString(), {"--shape", "batch=64", "--loss", "none"});
   EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 2) << outcome.errors;
-  EXPECT_NE(outcome.errors.find("\n  Det (since opset 11) 'a?  Det 'b': ?\?\?': "), std::string::npos) << outcome.errors;
+  EXPECT_NE(outcome.errors.find("\n  Det (since opset 11) 'a?  Det 'b': ?\?\?': "), std::string::npos)
+      << outcome.errors;
   outcome = compile(bytes, {"--shape", "batch=64", "--loss", "mse@" + evil});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1) << outcome.errors;
