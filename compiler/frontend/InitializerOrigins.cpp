@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/InitializerOrigins.h"
 
+#include "compiler/frontend/Metadata.h"
 #include "compiler/frontend/onnx.pb.h"
 
 #include <algorithm>
@@ -34,14 +35,6 @@ static std::set<std::string> parseList(std::string_view text) {
     items.insert(std::move(item));
   }
   return items;
-}
-
-template <typename Message>
-static std::string_view findMetadata(const Message &message, std::string_view key) {
-  for (const auto &entry : message.metadata_props())
-    if (entry.key() == key)
-      return entry.value();
-  return {};
 }
 
 /// A parameter or buffer of the exported program.

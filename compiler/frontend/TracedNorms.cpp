@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/TracedNorms.h"
 
+#include "compiler/frontend/Metadata.h"
 #include "compiler/frontend/onnx.pb.h"
 
 #include <algorithm>
@@ -10,14 +11,6 @@
 #include <vector>
 
 namespace ortc::frontend {
-
-template <typename Message>
-static std::string_view findMetadata(const Message &message, std::string_view key) {
-  for (const auto &entry : message.metadata_props())
-    if (entry.key() == key)
-      return entry.value();
-  return {};
-}
 
 /// "(args = (%x, %w, None, True, 0.1, 1e-05), kwargs = {})" has %x, %w, None, True, 0.1 and 1e-05.
 static std::vector<std::string_view> splitArguments(std::string_view text) {
