@@ -194,6 +194,10 @@ static bool isFoldedConvolution(onnx::NodeOp op) {
          bias.getName() == (name + "_bias").str();
 }
 
+static bool trainsStatistics(onnx::NodeOp norm, BatchNormMode mode) {
+  return mode == BatchNormMode::Train || (mode == BatchNormMode::AsExported && normalizesByBatch(norm));
+}
+
 /// Says when batch normalisations will not learn statistics although the caller may expect it.
 static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options, LegalizeReport &report) {
   if (options.mode != Mode::train)
@@ -224,6 +228,18 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
   else if (!folded.empty())
     report.notes.push_back("batch normalisation seems to be folded into " + frontend::joinSome(folded, 4) +
                            ", which are trained as they are" + how);
+  std::vector<std::string> forgetful;
+  for (auto op : graph.getBlock().getOps<onnx::NodeOp>())
+    if (op.getOpType() == "BatchNormalization" && op.getFloat("momentum", 0.9f) == 0 &&
+        statisticsOf(op) == NormStatistics::running && trainsStatistics(op, options.batchNorm.mode))
+      forgetful.push_back(op.describe());
+  if (!forgetful.empty())
+    report.warnings.push_back(
+        "momentum 0 in the batch normalisation " + frontend::joinSome(forgetful, 4) +
+        ": running statistics are those of the last batch, whatever came before; PyTorch's TorchScript "
+        "exporter "
+        "writes momentum=None (an average over all steps) so: give the module a momentum, or train with "
+        "ortc.torch.compile_, where such modules stay in PyTorch");
   if (options.batchNorm.mode != BatchNormMode::AsExported)
     return;
   unsigned frozen = 0;

@@ -297,6 +297,29 @@ TEST(TorchNormsAdviceTest, IsAboutRunningStatistics) {
   EXPECT_EQ(compile({"--batch-norm", "train"}), "");
 }
 
+/// PyTorch's momentum=None becomes the share of the step at which the module was exported: 0 in the first one.
+TEST(TorchNormsAdviceTest, NamesStatisticsOfTheLastBatch) {
+  proto::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(
+      readFile(sourcePath("exporters/torch-batchnorm-torchscript-unfolded/model.onnx"))));
+  for (proto::NodeProto &node : *model.mutable_graph()->mutable_node())
+    for (proto::AttributeProto &attribute : *node.mutable_attribute())
+      if (node.op_type() == "BatchNormalization" && attribute.name() == "momentum")
+        attribute.set_f(0);
+  TemporaryFolder out;
+  std::string path = out.write("m.onnx", model.SerializeAsString());
+  auto warn = [&](const std::string &mode) {
+    return mustRun({"train", path, "-o", out / "a", "--target", "native", "--quiet", "--batch-norm", mode})
+        .errors;
+  };
+  std::string warned = warn("as-exported");
+  EXPECT_NE(warned.find("momentum 0 in the batch normalisation '/norm/BatchNormalization' "),
+            std::string::npos)
+      << warned;
+  EXPECT_NE(warned.find("momentum=None"), std::string::npos) << warned;
+  EXPECT_EQ(warn("frozen"), "");
+}
+
 /// What PyTorch's exporters get wrong is named, with the way round it.
 TEST(TorchFaultsTest, AreNamed) {
   const std::map<std::string, std::string> said = {

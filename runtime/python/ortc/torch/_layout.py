@@ -174,18 +174,19 @@ class Layout:
         if self.has_hooks():
             return "a module within the module has hooks"
         for module in self.modules:
-            kind = type(module).__name__
+            name = type(module).__name__
+            kind = f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
             if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
                 if module.max_norm is not None or module.scale_grad_by_freq or module.sparse:
-                    return f"a {kind} has max_norm, scale_grad_by_freq or sparse"
+                    return f"{kind} has max_norm, scale_grad_by_freq or sparse"
             if isinstance(module, torch.nn.EmbeddingBag) and module.padding_idx is not None:
-                return f"a {kind} has a padding row"
+                return f"{kind} has a padding row"
             if isinstance(module, _BatchNorm) and module.training and module.momentum is None and module.track_running_stats:
-                return f"a {kind} averages over all steps (momentum=None)"
+                return f"{kind} averages over all steps (momentum=None)"
             if isinstance(module, _wrappers()):
-                return f"a {kind} is in it: compile_ comes before a module is wrapped, or is of the module within"
+                return f"{kind} is in it: compile_ comes before a module is wrapped, or is of the module within"
             if isinstance(module, torch.nn.SyncBatchNorm):
-                return f"a {kind} exchanges statistics with other processes"
+                return f"{kind} exchanges statistics with other processes"
         return ""
 
     def misplaced(self) -> str:
