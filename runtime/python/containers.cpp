@@ -62,4 +62,20 @@ bool isUnchanged(const nb::tuple &containers, const nb::tuple &snapshot) {
   return true;
 }
 
+bool haveItems(const nb::tuple &items, nb::handle absent) {
+  for (nb::handle item : items) {
+    if (!PyTuple_Check(item.ptr()) || PyTuple_Size(item.ptr()) < 3)
+      throw nb::type_error("an item is a dict, a name and a value");
+    PyObject *dict = PyTuple_GetItem(item.ptr(), 0), *value = PyTuple_GetItem(item.ptr(), 2);
+    if (!PyDict_Check(dict))
+      throw nb::type_error("names are those of dicts");
+    PyObject *found = PyDict_GetItemWithError(dict, PyTuple_GetItem(item.ptr(), 1));
+    if (!found && PyErr_Occurred())
+      nb::raise_python_error();
+    if ((found ? found : absent.ptr()) != value)
+      return false;
+  }
+  return true;
+}
+
 } // namespace ortc::python

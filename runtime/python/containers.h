@@ -12,4 +12,8 @@ nanobind::tuple takeSnapshot(const nanobind::tuple &containers);
 /// Whether they are the same objects in the same order. Some nanoseconds for each of them.
 bool isUnchanged(const nanobind::tuple &containers, const nanobind::tuple &snapshot);
 
+/// Whether dicts have what they had under some names. Each item is a tuple of a dict, a name, and the object or
+/// `absent`.
+bool haveItems(const nanobind::tuple &items, nanobind::handle absent);
+
 } // namespace ortc::python

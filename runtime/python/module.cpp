@@ -98,6 +98,7 @@ NB_MODULE(_runtime, module) {
 
   module.def("take_snapshot", takeSnapshot, "containers"_a);
   module.def("is_unchanged", isUnchanged, "containers"_a, "snapshot"_a);
+  module.def("have_items", haveItems, "items"_a, "absent"_a);
 
   nb::class_<Program>(module, "Program")
       .def(nb::init<const std::string &, const std::string &>(), "path"_a, "device"_a = "cpu")

@@ -18,6 +18,9 @@ def take_snapshot(containers: tuple[Any, ...]) -> tuple[Any, ...]:
 def is_unchanged(containers: tuple[Any, ...], snapshot: tuple[Any, ...]) -> bool:
     """Whether they have the same objects in the same order."""
 
+def have_items(items: tuple[tuple[Any, ...], ...], absent: object) -> bool:
+    """Whether dicts have the same objects under some names: each item is a dict, a name, and the object or `absent`."""
+
 def shuffle(seed: int, epoch: int, items: int) -> NDArray[Any]:
     """The order of an epoch, as `ortc run` takes it."""
 

@@ -20,7 +20,8 @@ from torch import nn
 
 import ortc
 import ortc.torch
-from ortc.torch import _key
+from ortc.torch import _key, _kinds
+from ortc.torch._watch import Watch
 
 SLOPE = 1.0
 KEEPS = True
@@ -53,7 +54,7 @@ class ComparisonTest(unittest.TestCase):
         # As if keys said nothing of what code reads.
         for patch in (
             unittest.mock.patch.dict(os.environ, ORTC_CACHE_DIR=place.name),
-            unittest.mock.patch.object(_key, "_describe", lambda module: []),
+            unittest.mock.patch.object(_kinds, "describe", lambda module: _key.Description("", Watch().finish((), {}), True)),
         ):
             patch.start()
             self.addCleanup(patch.stop)

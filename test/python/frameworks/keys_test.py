@@ -150,7 +150,7 @@ class Reading(nn.Module):
 
 def digest(module: nn.Module) -> str:
     layout = dict(module.named_parameters())
-    return _key.digest(module, layout.items(), module.buffers(), "a call")
+    return _key.digest(_key.describe(module), layout.items(), module.buffers(), "a call")
 
 
 @contextlib.contextmanager
@@ -232,13 +232,20 @@ class KeysTest(unittest.TestCase):
         }
         before = digest(self.module)
         seen = {before}
+        watch = _key.describe(self.module).watch
         for case, (owner, name, value) in cases.items():
             with self.subTest(case):
                 with changed(owner, name, value):
                     found = digest(self.module)
+                    # Modules follow their own attributes; what others put into PyTorch is looked at once.
+                    if owner not in (self.module, torch.Tensor, F, self.module.layer):
+                        self.assertNotEqual(watch.find_change(), "")
+                        self.assertFalse(watch.is_current())
                 self.assertNotIn(found, seen)
                 seen.add(found)
                 self.assertEqual(digest(self.module), before)
+                self.assertEqual(watch.find_change(), "")
+                self.assertTrue(watch.is_current())
         default = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
@@ -249,6 +256,7 @@ class KeysTest(unittest.TestCase):
     def test_what_no_code_reads(self) -> None:
         """Would be a compilation in every run of a script."""
         before = digest(self.module)
+        watch = _key.describe(self.module).watch
         for owner, name, value in (
             (HERE, "unheard", 1),
             (TABLE, "unread", 3),
@@ -258,6 +266,8 @@ class KeysTest(unittest.TestCase):
         ):
             with self.subTest(name), changed(owner, name, value):
                 self.assertEqual(digest(self.module), before)
+                if owner is not Reading:  # a class is looked at as a whole
+                    self.assertTrue(watch.is_current())
 
     def test_parameters_that_functions_hold(self) -> None:
         """Their values change from step to step."""

@@ -468,17 +468,10 @@ class TorchTest(unittest.TestCase):
         compiled, _ = self.pair(Mlp())
         x = torch.randn(5, 6)
         loss = total(compiled(x))
-        loss.backward(retain_graph=True)
-        with self.assertRaisesRegex(RuntimeError, "a second time"):
-            loss.backward()
-        loss = total(compiled(x))
         with torch.no_grad():
             compiled.first.weight.add_(1.0)
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
             loss.backward()
-        given = x.clone().requires_grad_()
-        with self.assertRaisesRegex(RuntimeError, "gradient of its gradient"):
-            torch.autograd.grad(total(compiled(given)), given, create_graph=True)
 
     def test_shapes(self) -> None:
         compiled, eager = self.pair(Mlp())

@@ -14,12 +14,13 @@ import torch
 from ortc._errors import CompileError
 from ortc.torch import _estimators
 from ortc.torch._layout import Layout
+from ortc.torch._watch import Watch
 
 
 @contextmanager
-def one_forward(module: torch.nn.Module) -> Iterator[None]:
-    """Around one call. Raises CompileError where it has changed the module, running statistics aside, or where a batch
-    normalisation in training mode has run several times, or not at all: a step updates its statistics once."""
+def one_forward(module: torch.nn.Module, watch: Watch | None = None) -> Iterator[None]:
+    """Around one call. Raises CompileError where it has changed the module, running statistics aside, or what its code reads, or where
+    a batch normalisation in training mode has run several times, or not at all: a step updates its statistics once."""
     layout = Layout(module)
     before = layout.values()
     counts = [int(each) for each in layout.counters]
@@ -27,6 +28,8 @@ def one_forward(module: torch.nn.Module) -> Iterator[None]:
     after = Layout(module)
     if before != after.values():
         raise CompileError("the module changes its attributes or buffers in forward")
+    if watch is not None and (change := watch.find_change()):
+        raise CompileError(f"forward changes {change}, which a compiled step does not")
     if any(int(each) != count + 1 for each, count in zip(after.counters, counts, strict=True)):
         raise CompileError("a batch normalisation runs several times in a step, or not at all")
 

@@ -35,10 +35,10 @@ def _forget_checkpoints() -> None:
     hooks: Any = torch.autograd.graph.saved_tensors_hooks
     hooks.__enter__ = lambda self: None
     hooks.__exit__ = lambda self, *_: None
-    torch.utils.checkpoint.CheckpointFunction.apply = _call_directly  # type: ignore[assignment,method-assign]
+    torch.utils.checkpoint.CheckpointFunction.apply = call_directly  # type: ignore[assignment,method-assign]
 
 
-def _call_directly(function: Callable[..., Any], _: bool, *args: Any) -> Any:
+def call_directly(function: Callable[..., Any], _: bool, *args: Any) -> Any:
     """As CheckpointFunction.apply: without a gradient where no argument itself has one."""
     has_grad = torch.is_grad_enabled() and any(isinstance(each, torch.Tensor) and each.requires_grad for each in args)
     with torch.set_grad_enabled(has_grad):

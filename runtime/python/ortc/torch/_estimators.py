@@ -21,6 +21,7 @@ import torch.utils._pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ortc._errors import CompileError
+from ortc.torch._child import call_directly
 
 _aten = torch.ops.aten
 
@@ -172,7 +173,7 @@ class Inlined:
     def __enter__(self) -> None:
         self.has_grad = torch.is_grad_enabled()
         checkpoint = torch.utils.checkpoint.CheckpointFunction
-        self._exchange(checkpoint, "apply", staticmethod(lambda function, preserve, *args: function(*args)))
+        self._exchange(checkpoint, "apply", staticmethod(call_directly))
         base = torch.autograd.Function
         original = next(each.__dict__["apply"] for each in base.__mro__ if "apply" in each.__dict__)
 

@@ -32,6 +32,7 @@ from ortc.torch._layout import Layout
 from ortc.torch._reasons import explain, explain_exception
 from ortc.torch._step import autocast_dtype
 from ortc.torch._tracing import Tracing
+from ortc.torch._watch import Watch
 
 # The first gradient of a process starts a thread for each device, and a process with such threads has no gradients in its
 # forked children, in which modules are exported.
@@ -62,6 +63,8 @@ class Request:
     digest: str
     base: str
     """The digest of the same without `cotangents`."""
+    watch: Watch
+    """Whether what code reads is still what it was."""
     fused: bool = False
     """A training step of the only output, which is the loss, with parameters in the session."""
     has_grad: bool = True
@@ -79,6 +82,7 @@ def make_request(
     cotangents: list[int] | None,
     threads: int,
     flags: list[str],
+    description: _key.Description,
     plain: list[Any] | None = None,
     fused: bool = False,
     has_grad: bool = True,
@@ -91,7 +95,7 @@ def make_request(
     shapes = [(leaf.shape, leaf.dtype, leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     autocast = autocast_dtype()
     call = repr((shapes, str(spec), threads, flags, fused, has_grad, autocast, torch.get_default_dtype(), layout.places))
-    base = _key.digest(module, [(name, layout.get(name)) for name in moving], [layout.get(name) for name in fixed], call)
+    base = _key.digest(description, [(name, layout.get(name)) for name in moving], [layout.get(name) for name in fixed], call)
     if cotangents is None and has_grad and not fused:
         cotangents = _cache.read_used(base)
     return Request(
@@ -107,6 +111,7 @@ def make_request(
         flags=flags,
         digest=hashlib.sha256(f"{base} {cotangents}".encode()).hexdigest(),
         base=base,
+        watch=description.watch,
         fused=fused,
         has_grad=has_grad,
         autocast=autocast,
@@ -176,7 +181,7 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         versions = [each._version for each in given]
-        with torch.set_grad_enabled(request.has_grad), one_forward(request.module):
+        with torch.set_grad_enabled(request.has_grad), one_forward(request.module, request.watch):
             results = flat(*given)
         if changed := [name for name, each, version in zip(names, given, versions, strict=True) if each._version != version]:
             what = changed[0].replace("input.", "argument ").removeprefix("weight.")

@@ -11,12 +11,14 @@ import sys
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 from ortc import _runtime
 from ortc._compile import find_compiler
 from ortc.torch._values import Describer, content_digest, identify_file, is_class_of_package, is_installed
+from ortc.torch._watch import Watch
 
 
 def compiler_identity() -> str:
@@ -73,6 +75,7 @@ def _describe_module(describer: Describer, module: torch.nn.Module) -> Iterable[
     skipped = {"_parameters", "_buffers", "_modules"}
     for name, each in module.named_modules():
         kind = type(each)
+        describer.watch.note_item(vars(kind), "forward", f"{kind.__qualname__}.forward")
         yield f"{name}: {describer.describe_class(kind)}"
         for base in kind.__mro__:
             if not is_class_of_package(base):
@@ -80,11 +83,22 @@ def _describe_module(describer: Describer, module: torch.nn.Module) -> Iterable[
         for key, value in sorted(each.__dict__.items()):
             if key in skipped or key.endswith(("_hooks", "_hooks_with_kwargs")) or (each is module and key == "forward"):
                 continue
+            if not isinstance(value, (torch.Tensor, torch.nn.Module)):  # which the module's layout follows
+                describer.watch.note_root(value, f"{name}.{key}".removeprefix("."), is_attribute=True)
             yield f"{key}={describer.describe(value)}"
 
 
-def _describe(module: torch.nn.Module) -> list[str]:
-    """Classes, attributes and what code of them reads. What cannot be described is something else in every process."""
+class Description(NamedTuple):
+    """Classes and attributes of a module, and what code of them reads."""
+
+    text: str
+    watch: Watch
+    """Whether that is current."""
+    is_complete: bool
+    """Else the module is something else in every process."""
+
+
+def describe(module: torch.nn.Module) -> Description:
     named = {id(each): f"module {name}" for name, each in module.named_modules()}
     named |= {id(each): f"tensor {name}" for name, each in (*module.named_parameters(), *module.named_buffers())}
     describer = Describer(named)
@@ -92,12 +106,13 @@ def _describe(module: torch.nn.Module) -> list[str]:
         parts = [*_describe_module(describer, module), *describer.describe_patched(), *describer.describe_mentioned()]
         is_complete = describer.is_complete
     except Exception:  # of code of theirs, such as a property
-        parts, is_complete = [], False
-    return parts if is_complete else [*parts, os.urandom(16).hex()]
+        parts, is_complete = [os.urandom(16).hex()], False
+    text = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+    return Description(text, describer.watch.finish(describer.names, named), is_complete)
 
 
 def digest(
-    module: torch.nn.Module, tensors: Iterable[tuple[str, torch.Tensor]], constants: Iterable[torch.Tensor], call: str
+    described: Description, tensors: Iterable[tuple[str, torch.Tensor]], constants: Iterable[torch.Tensor], call: str
 ) -> str:
     """`tensors`: parameters and running statistics, whose values do not matter; `constants`: buffers, whose values do.
     `call`: inputs and flags. What cannot be described has a digest of its own: nothing that was compiled before is it."""
@@ -110,7 +125,7 @@ def digest(
         *exporter(),
         call,
         *_sources(),
-        *_describe(module),
+        described.text if described.is_complete else os.urandom(16).hex(),
         *(f"{name} {tuple(each.shape)} {each.dtype} {each.requires_grad}" for name, each in tensors),
         *(f"{tuple(each.shape)} {each.dtype} {content_digest(each)}" for each in constants),
     ]

@@ -221,6 +221,8 @@ class Call:
     step: Step
     note: Callable[[list[int]], None]
     """Is told which outputs have had gradients."""
+    refuse: Callable[[str], None]
+    """Is told why calls like this one are better not compiled."""
     statistics: tuple[torch.Tensor, ...]
     seed: int
     weights: tuple[torch.Tensor, ...] = ()
@@ -229,11 +231,19 @@ class Call:
     is_checkpointed: bool = False
     is_dense: bool = True
     """Weights are in order of rows."""
+    is_kept: bool = False
+    """The graph is, by retain_graph=True: backward may come again."""
     again: Callable[[Sequence[Any]], list[Any]] | None = None
     """Takes gradients of outputs, and computes forward and backward anew with PyTorch: gradients of inputs, and of the trained
-    parameters."""
+    parameters. These have gradients, too, where gradients are enabled."""
     like: tuple[tuple[torch.Size, torch.dtype], ...] = ()
     """Shapes and types of the inputs that have gradients."""
+
+    def compute_again(self, cotangents: Sequence[Any], reason: str) -> list[Any]:
+        """What the compiled step does not have."""
+        if self.step.is_random or self.again is None:
+            raise RuntimeError(f"{reason}, and computing it again would draw other random numbers; the next steps will do: repeat this one")
+        return self.again(cotangents)
 
 
 class Apply(torch.autograd.Function):
@@ -263,20 +273,15 @@ class Apply(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        if torch.is_grad_enabled():
-            raise RuntimeError(
-                "a compiled step has no gradient of its gradient (create_graph=True); ortc.torch.restore_(model) has"
-            )
         call: Call = ctx.call
         step = call.step
         saved = ctx.saved_tensors  # says when one was changed since
         frame = call.lease.frame if call.lease else None
-        if frame is None:
+        if frame is None and not call.is_kept:
             raise RuntimeError(
-                "Trying to backward through the graph a second time: a compiled step has its saved values once "
-                "(ortc.torch.restore_(model) for retain_graph=True)"
+                "Trying to backward through the graph a second time: saved values have been freed (retain_graph=True keeps them)"
             )
-        if frame.generation != _threads.generation:
+        if frame is not None and frame.generation != _threads.generation:
             raise RuntimeError("the forward step was another process's: a forked child begins with a forward step")
         trained = call.weights[: len(step.trained)]
         if call.versions != tuple([each._version for each in trained]):
@@ -285,25 +290,33 @@ class Apply(torch.autograd.Function):
                 f"one of the variables needed for gradient computation has been modified by an inplace operation: '{name}' "
                 "was changed between forward and backward"
             )
+        call.is_kept = torch._C._autograd._get_current_graph_task_keep_graph()
+        reason = (
+            "gradients of its gradients are taken (create_graph=True)"
+            if torch.is_grad_enabled()
+            else "backward goes through one forward several times (retain_graph=True)"
+            if frame is None
+            else "gradients are taken in batches (torch.vmap, is_grads_batched=True)"
+            if not all([each is None or torch._C._has_storage(each) for each in cotangents])
+            else ""
+        )
+        if reason:
+            call.refuse(reason)
+            return (None, *call.compute_again(cotangents, reason))
+        assert frame is not None and call.lease is not None
         present = tuple([each is not None for each in cotangents])
         plan = step.plans.get(present)
         if plan is None:
             plan = step.plans[present] = step.plan(present)
         call.note(plan.used)
         if plan.surplus:
-            if step.is_random or call.again is None:
-                raise RuntimeError(
-                    f"output {plan.surplus[0]} had no gradient in the steps before this one, and the compiled step has none "
-                    "for it; the next steps will: repeat this one"
-                )
-            call.lease.end()  # type: ignore[union-attr]
-            return (None, *call.again(cotangents))
+            call.lease.end()
+            return (None, *call.compute_again(cotangents, f"output {plan.surplus[0]} had no gradient in the steps before this one"))
         inputs = tuple([torch.empty(shape, dtype=dtype, device=_CPU) for shape, dtype in call.like])
         kept = len(step.kept)
         dense = tuple([each.contiguous() for each in saved])
         reread = dense[kept : kept + len(step.reread)]
         buffer = step.backward(frame, cotangents, dense[:kept], call.weights, reread, inputs)
         gradients = step.gradients(buffer, plan)
-        assert call.lease is not None
         call.lease.end()
         return (None, *[None if i is None else inputs[i] for i in plan.inputs], *gradients)

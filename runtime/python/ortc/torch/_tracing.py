@@ -130,6 +130,8 @@ class Tracing(torch.overrides.TorchFunctionMode):
         name = getattr(function, "__name__", str(function))
         if function in _HOOKS:
             raise CompileError("the module registers hooks of tensors in forward")
+        if torch.autograd.forward_ad._current_level >= 0:
+            raise CompileError("the module computes forward-mode gradients in forward, as torch.func.jvp does")
         if function in _GRADIENTS:
             raise CompileError(f"the module computes gradients in forward ({name})")
         if function == torch.nn.functional.gaussian_nll_loss:

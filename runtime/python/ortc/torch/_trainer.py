@@ -23,6 +23,7 @@ from ortc.torch import _cache
 from ortc.torch._compare import Comparison
 from ortc.torch._describe import Described
 from ortc.torch._export import Job, Request, make_request
+from ortc.torch._kinds import Kind, Kinds
 from ortc.torch._layout import Layout, keep, place_of
 from ortc.torch._step import autocast_dtype
 from ortc.torch._states import check_kind, has_state, read_states, write_states
@@ -109,8 +110,10 @@ class Trainer:
         self._whole = _WithLoss(model, loss)
         self._places: dict[str, tuple[torch.Tensor, int]] = {}
         """In the memory of the session, with the address."""
-        self._sessions: dict[Any, tuple[Session, list[tuple[str, int | str]], list[Any]]] = {}
-        """With the session's inputs and which of the tensors they are, and what has its address in the key."""
+        self._sessions: dict[Any, tuple[Session, list[tuple[str, int | str]]]] = {}
+        """With the session's inputs and which of the tensors they are."""
+        self._kinds = Kinds()
+        self._kind: Kind | None = None
         self._call: Any = None
         """What the last step was given; and what the module was then:"""
         self._taken: Layout | None = None
@@ -129,7 +132,8 @@ class Trainer:
         if layout is None or not layout.is_current():
             layout = self._layout = Layout(self._whole)
         call = (form, autocast_dtype(), [(leaf.shape, leaf.dtype) for leaf in leaves])
-        if call != self._call or layout is not self._taken or self._state(layout) != self._known:
+        is_known = self._kind is not None and self._kind.description.watch.is_current()
+        if call != self._call or layout is not self._taken or not is_known or self._state(layout) != self._known:
             self._take(layout, leaves, call, ((inputs, labels), {}))
         session = self.session
         self._follow(layout)
@@ -146,11 +150,13 @@ class Trainer:
         trained = [name for name in layout.parameters if layout.get(name).requires_grad]
         fixed = [*(layout.get(name) for name in layout.fixed(trained)), *layout.fixed_tensors]
         form, narrow, kinds = call
-        key = (form, narrow, tuple(kinds), tuple(trained), (layout.attributes, *layout.places), tuple(map(place_of, fixed)))
+        of_module = (layout.attributes, *layout.places, *map(place_of, fixed))
+        kind = self._kinds.find(of_module) or self._kinds.add(self._whole, of_module, [*keep(fixed), *layout.objects])
+        self._kind = kind
+        key = (form, narrow, tuple(kinds), tuple(trained), kind.number)
         if key not in self._sessions:
-            spec = pytree.tree_structure(given)
-            self._sessions[key] = *self._compile(layout, leaves, spec), [*keep(fixed), *layout.objects]
-        session, self._names, _ = self._sessions[key]
+            self._sessions[key] = self._compile(layout, leaves, pytree.tree_structure(given), kind)
+        session, self._names = self._sessions[key]
         if session is not self._current:
             self._move_to(session, layout)
         self._call, self._taken, self._fixed = call, layout, fixed
@@ -219,10 +225,11 @@ class Trainer:
             write_states(self._current, self._described, optimizer)
             self._followed = None
 
-    def _compile(self, layout: Layout, leaves: list[torch.Tensor], spec: Any) -> tuple[Session, list[tuple[str, int | str]]]:
+    def _compile(self, layout: Layout, leaves: list[torch.Tensor], spec: Any, kind: Kind) -> tuple[Session, list[tuple[str, int | str]]]:
         if refusal := layout.refusal():
             raise CompileError(refusal)
-        request = make_request(self._whole, self._whole.forward, layout, leaves, spec, None, self.threads, self.flags, fused=True)
+        forward, flags = self._whole.forward, self.flags
+        request = make_request(self._whole, forward, layout, leaves, spec, None, self.threads, flags, kind.description, fused=True)
         failures: list[str] = []
         request.digest = self._own.get(request.digest, request.digest)
         found = _cache.open_entry(request.digest, self._open, failures)

@@ -34,7 +34,8 @@ from typing import Any
 
 import torch
 
-from ortc.torch._reads import Read, Step, find_module, list_names, list_reads
+from ortc.torch._reads import Read, find_module, list_names, list_reads
+from ortc.torch._watch import ABSENT, Watch
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format)
 _SAID = (pathlib.PurePath, decimal.Decimal, fractions.Fraction, datetime.date, datetime.time, datetime.timedelta, range)
@@ -59,7 +60,6 @@ _CAPSULES = ("PyCapsule", "pybind11_detail_function_record_v1_system_libstdcpp_g
 _DEPTH = 50
 _MOST = 50_000
 """Objects: more are gone through for each shape of a call."""
-_ABSENT = object()
 _LOOK_UP: Any = (object.__getattribute__, types.SimpleNamespace.__getattribute__)
 """Ways to attributes that look into the object's own first, data descriptors aside."""
 
@@ -174,6 +174,8 @@ class Describer:
         self.classes: dict[type, set[str]] = {}
         """Those that are of no package, and which of their attributes have been described."""
         self.of_packages: set[type] = set()
+        self.watch = Watch()
+        """Is told what is looked at."""
 
     def describe(self, value: Any, depth: int = 0) -> str:
         kind = _name(type(value))
@@ -214,6 +216,7 @@ class Describer:
         if isinstance(value, _PLAIN):
             return repr(value)
         other = Describer(self.named)
+        other.watch = self.watch
         text = other.describe(value, depth)
         self.is_complete &= other.is_complete
         self.names |= other.names
@@ -303,6 +306,7 @@ class Describer:
             return f"{_name(function)} {_identify_package(function.__module__ or '')}{[self.describe(each, depth) for each in given]}"
         code = function.__code__
         self.names |= list_names(code)
+        self.watch.note_function(function)
         parts = [_name(function), describe_code(code), self.describe(function.__defaults__, depth)]
         parts += [self.describe(function.__kwdefaults__, depth), self.describe(vars(function) or None, depth)]
         whole = {(each.kind, each.name) for each in list_reads(code) if not each.steps}
@@ -312,9 +316,9 @@ class Describer:
         return str(parts)
 
     def _describe_read(self, function: types.FunctionType, cells: Mapping[str, types.CellType], read: Read, depth: int) -> str:
-        value: Any = _ABSENT
+        value: Any = ABSENT
         if read.kind == "environment":
-            value = vars(os)[read.name]
+            value = vars(os)[read.name]  # which is looked up by its next step
         elif read.kind == "module":
             value = find_module(read.name, function.__globals__.get("__package__"))
             if value is None:
@@ -322,14 +326,17 @@ class Describer:
         elif read.name == "__class__" and read.kind == "cell":  # of super()
             return self.describe_class(cells["__class__"].cell_contents, depth) if "__class__" in cells else ""
         elif read.kind == "cell":
-            value = _ABSENT if read.name not in cells or _is_empty(cells[read.name]) else cells[read.name].cell_contents
+            value = ABSENT if read.name not in cells or _is_empty(cells[read.name]) else cells[read.name].cell_contents
+            if read.name in cells:
+                self.watch.note_cell(cells[read.name], read.name)
         else:
             builtins = function.__globals__.get("__builtins__", {})
             known = builtins if isinstance(builtins, dict) else vars(builtins)
-            value = function.__globals__.get(read.name, known.get(read.name, _ABSENT))
+            value = function.__globals__.get(read.name, known.get(read.name, ABSENT))
+            self.watch.note_item(function.__globals__, read.name, read.name)
             if read.name in _HIDDEN and value is known.get(read.name):
                 self.is_complete = False
-        return self._describe_steps(value, read.steps, depth)
+        return self._describe_steps(value, read, depth)
 
     def _note_missing(self, name: str) -> None:
         """Of a module that is imported in a function and is not loaded yet."""
@@ -341,12 +348,14 @@ class Describer:
             found.origin in ("built-in", "frozen") or is_installed(str(found.origin))
         )
 
-    def _describe_steps(self, value: Any, steps: tuple[Step, ...], depth: int) -> str:
+    def _describe_steps(self, value: Any, read: Read, depth: int) -> str:
         """Of a value only what is read of it, as far as it is sure what that is."""
+        steps, label = read.steps, read.name
         for number, (kind, key) in enumerate(steps):
             if value is os.environ or value is os.environb or value is os.getenv or value is os.getenvb:
                 last_kind, name = steps[-1]
                 if last_kind == "item" and isinstance(name, (str, bytes)):
+                    self._watch_environment(os.fsdecode(name))
                     return repr(os.environ.get(os.fsdecode(name)))
                 value = os.environ
                 break
@@ -355,14 +364,15 @@ class Describer:
             follows = number + 1 < len(steps) and steps[number + 1][0] == "item"
             if type(value) is dict and kind == "attribute" and key == "get" and follows:
                 continue
+            label += f"[{key!r}]" if kind == "item" else f".{key}"
             if type(value) is dict and kind == "item":
-                value = value.get(key, _ABSENT)
+                value = self._look_up(value, key, label)
             elif isinstance(value, types.ModuleType) and kind == "attribute":
-                value = vars(value).get(key, _ABSENT)
+                value = self._look_up(vars(value), key, label)
             elif kind == "attribute" and _has_field(value, key):
-                value = vars(value)[key]
+                value = self._look_up(vars(value), key, label)
             elif kind == "attribute" and isinstance(value, type) and is_class_of_package(value):
-                found = inspect.getattr_static(value, key, _ABSENT)
+                found = inspect.getattr_static(value, key, ABSENT)
                 if not isinstance(found, (*_PLAIN, *_MUTABLE)):
                     break
                 value = found
@@ -370,7 +380,22 @@ class Describer:
                 break
         if value is os.getenv or value is os.getenvb or value is os.environb:
             value = os.environ
-        return "nothing" if value is _ABSENT else self.describe(value, depth)
+        if value is os.environ:
+            self._watch_environment()
+        self.watch.note_root(value, label)
+        return "nothing" if value is ABSENT else self.describe(value, depth)
+
+    def _look_up(self, namespace: Mapping[Any, Any], key: Any, label: str) -> Any:
+        self.watch.note_item(namespace, key, label)
+        return namespace.get(key, ABSENT)
+
+    def _watch_environment(self, name: str = "") -> None:
+        """One variable, or all."""
+        own: Any = os.environ
+        if name:
+            self.watch.note_item(own._data, own.encodekey(name), f"${name}")
+        else:
+            self.watch.note_root(own._data, "os.environ")
 
     def _describe_module(self, module: types.ModuleType, depth: int) -> str:
         path = getattr(module, "__file__", None)
@@ -395,6 +420,7 @@ class Describer:
             elif base not in self.classes:
                 self.classes[base] = set()
                 self.kept.append(base)
+                self.watch.note_class(base)
                 parts.append(_name(base))
                 for name, value in sorted(vars(base).items()):
                     if functions := _functions_of(value):

@@ -8,24 +8,25 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-import itertools
 import math
 import os
 import types
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 import torch.utils._pytree as pytree
 from torch import is_grad_enabled
+from torch.nn.utils.rnn import PackedSequence
 
 from ortc._errors import CompileError
 from ortc.torch import _cache, _key
 from ortc.torch._compare import PATIENCE_S, Comparison, compare
-from ortc.torch._export import Job, Request, make_request
+from ortc.torch._export import Job, Replaced, Request, make_request
+from ortc.torch._kinds import Kind, Kinds
 from ortc.torch._layout import Layout, keep
 from ortc.torch._modes import Checkpoints, find_observer, is_traced
 from ortc.torch._report import Report
@@ -42,7 +43,12 @@ _MOST_CHANGES = 2
 """Of the module by calls of one kind: the first one may make what others use."""
 _CHANGES = "the module changes its attributes or buffers in forward, which a compiled step does not"
 _PLAIN = {type(None), bool, int, float, str}
-_numbers = itertools.count(1)
+
+
+def _walk(spec: pytree.TreeSpec) -> Iterator[pytree.TreeSpec]:
+    yield spec
+    for child in spec._children:
+        yield from _walk(child)
 
 
 class _Entry:
@@ -68,6 +74,10 @@ class _Entry:
 
     def note(self, used: Iterable[int]) -> None:
         self.used.update(used)
+
+    def refuse(self, reason: str) -> None:
+        self.drop()
+        self.step, self.reason = None, self.reason or reason
 
     def drop(self) -> None:
         for child in (self.job, self.comparison):
@@ -96,10 +106,9 @@ class Compiled:
         self.state: list[Any] = []
         self.is_trained = self.is_dense = True
         """Whether a parameter has a gradient, and whether all are in order of rows."""
-        self.kind = 0
-        """A number for what the module is now: plain attributes, what its tensors are, values of its buffers."""
-        self.kinds: dict[Any, tuple[int, list[Any]]] = {}
-        """With the memory and the objects whose addresses are in the key."""
+        self.kind: Kind | None = None
+        """What the module is now: plain attributes, what its tensors are, values of its buffers, what its code reads."""
+        self.kinds = Kinds()
         self.is_called_without = False
         """Gradients, in training mode: by checkpointing, which computes again then, and must draw the same numbers."""
         self.noted: set[str] = set()
@@ -110,8 +119,8 @@ class Compiled:
         self.used: dict[Any, set[int]] = {}
         self.numbers: dict[Any, tuple[list[Any], set[int]]] = {}
         """Of calls of one kind: the arguments of the first, and which of them have changed since."""
-        self.changes: dict[Any, int] = {}
-        """Of calls of one kind: how many have changed the module."""
+        self.changes: dict[Any, tuple[int, str]] = {}
+        """Of calls of one kind: how many have changed something, and what that means."""
         self.checkpoints = Checkpoints()
 
     @property
@@ -190,10 +199,14 @@ class Compiled:
         layout = self._follow()
         before = layout.values()
         result = self._eager(args, kwargs)
-        if before != (layout if layout.is_current() else Layout(self.module)).values():
+        change = "" if before == (layout if layout.is_current() else Layout(self.module)).values() else _CHANGES
+        if not change and self.kind is not None and not self.kind.description.watch.is_current():
+            change = f"forward changes {self.kind.description.watch.find_change()}, which a compiled step does not"
+        if change:
             if len(self.changes) > _MOST_KINDS:
                 self.changes.clear()
-            self.changes[entry.call] = self.changes.get(entry.call, 0) + 1
+            count, _ = self.changes.get(entry.call, (0, ""))
+            self.changes[entry.call] = count + 1, change
         if torch.is_grad_enabled():
             used = self.used.setdefault((spec, len(leaves)), set())
             tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
@@ -228,19 +241,22 @@ class Compiled:
                 self.forget()  # others are shared, or there
             self.state = []
         state = layout.state()
-        if state != self.state or not self.kind:
+        if state != self.state or self.kind is None or not self.kind.description.watch.is_current():
             self.state = state
             self.is_trained, self.is_dense = layout.is_trained(), layout.is_dense()
-            if len(self.kinds) > _MOST_KINDS:
-                if self.report.compiled < _MOST_KINDS * _WORTH:
-                    self.refusal = f"the module has been {_MOST_KINDS} different ones: attributes or buffers change from call to call"
-                self.kinds.clear()
-                self.forget()
             key = (layout.attributes, *state)
-            if key not in self.kinds:
-                self.kinds[key] = next(_numbers), [*keep(layout.fixed_tensors), *layout.objects]
-            self.kind, _ = self.kinds[key]
+            self.kind = self.kinds.find(key) or self._describe(key, layout)
         return layout
+
+    def _describe(self, key: Any, layout: Layout) -> Kind:
+        """The module is one that it has not been yet."""
+        if self.kinds.descriptions > _MOST_KINDS:
+            if self.report.compiled < _MOST_KINDS * _WORTH:
+                what = f"{self.kinds.change}, which its code reads," if self.kinds.change else "attributes or buffers"
+                self.refusal = f"the module has been {_MOST_KINDS} different ones: {what} change from call to call"
+            self.kinds.clear()
+            self.forget()
+        return self.kinds.add(self.module, key, [*keep(layout.fixed_tensors), *layout.objects])
 
     def forget(self) -> None:
         """Begins anew."""
@@ -257,11 +273,12 @@ class Compiled:
             for leaf in leaves
         ]
         call = (spec, has_grad, autocast_dtype(), torch.get_default_dtype(), *parts)
-        key = (self.kind, call)
+        assert self.kind is not None
+        key = (self.kind.number, call)
         entry = self.entries.get(key)
         if entry is None:
-            reason = _CHANGES if self.changes.get(call, 0) >= _MOST_CHANGES else ""
-            reason = reason or self._refuse_arguments(leaves) or layout.refusal(has_grad) or layout.misplaced()
+            changes, reason = self.changes.get(call, (0, ""))
+            reason = (reason if changes >= _MOST_CHANGES else "") or self._refuse_arguments(leaves, spec) or layout.refusal(has_grad) or layout.misplaced()
             entry = self.entries[key] = _Entry(call, reason)
             if not entry.reason:
                 self._warn_of_shapes(leaves)
@@ -278,7 +295,9 @@ class Compiled:
         entry.calls += 1
         return entry
 
-    def _refuse_arguments(self, leaves: Sequence[Any]) -> str:
+    def _refuse_arguments(self, leaves: Sequence[Any], spec: Any) -> str:
+        if spec is not None and any(each._context is PackedSequence for each in _walk(spec)):
+            return "an argument is a PackedSequence: give forward the padded tensor and the lengths, and let it pack them"
         for leaf in leaves:
             if isinstance(leaf, torch.Tensor):
                 if leaf.device.type != "cpu" or leaf.layout != torch.strided or leaf.is_complex():
@@ -393,6 +412,7 @@ class Compiled:
     ) -> Request:
         if spec is None:
             spec = pytree.tree_structure((tuple(leaves), {}))
+        assert self.kind is not None
         return make_request(
             self.module,
             types.MethodType(type(self.module).forward, self.module),
@@ -402,6 +422,7 @@ class Compiled:
             cotangents,
             self.options["threads"],
             self.options["flags"],
+            self.kind.description,
             self.plain,
             has_grad=has_grad,
         )
@@ -424,8 +445,16 @@ class Compiled:
             layout.count_batches()
         seed = int(torch.randint(2**31, ())) if step.is_random else 0
         if has_grad:
-            again = functools.partial(self._again, leaves, spec, step.sources, given, trained)
-            call = Call(step, entry.note, statistics, seed, again=again, is_dense=self.is_dense, is_checkpointed=is_checkpointed)
+            assert self.kind is not None
+            versions = [0 if leaf.is_inference() else leaf._version for leaf in leaves if isinstance(leaf, torch.Tensor)]
+            before = self.kind.number, versions, autocast_dtype()
+            again = functools.partial(self._again, leaves, spec, step.sources, given, trained, before)
+            call = Call(
+                *(step, entry.note, entry.refuse, statistics, seed),
+                again=again,
+                is_dense=self.is_dense,
+                is_checkpointed=is_checkpointed,
+            )
             results = Apply.apply(call, *given, *trained)
         else:
             lease = step.lease()
@@ -439,24 +468,41 @@ class Compiled:
         return pytree.tree_unflatten(flat, step.spec)
 
     def _again(
-        self, leaves: Sequence[Any], spec: Any, sources: Any, given: Sequence[Any], trained: Sequence[Any], cotangents: Sequence[Any]
+        self,
+        leaves: Sequence[Any],
+        spec: Any,
+        sources: Any,
+        given: Sequence[Any],
+        trained: Sequence[Any],
+        before: tuple[int, list[int], torch.dtype | None],
+        cotangents: Sequence[Any],
     ) -> list[Any]:
-        """Gradients of what was given and is trained, where the compiled step has none for an output."""
-        copies = [leaf.detach().requires_grad_(leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-        args, kwargs = (tuple(copies), {}) if spec is None else pytree.tree_unflatten(copies, spec)
-        buffers = [(buffer, buffer.clone()) for buffer in self.module.buffers()]
-        with torch.enable_grad():
+        """Gradients of what was given and is trained, where the compiled step has none. `before`: what the module, versions of the
+        inputs, and the type that autocast casts to were in forward."""
+        number, versions, narrow = before
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        if versions != [0 if each.is_inference() else each._version for each in tensors]:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: an input of "
+                f"{type(self.module).__name__} was changed between forward and backward"
+            )
+        self._follow()
+        if self.kind is None or self.kind.number != number:
+            raise RuntimeError(f"{type(self.module).__name__} was changed between forward and backward, which computes it again")
+        is_differentiated = torch.is_grad_enabled()
+        if not is_differentiated:
+            leaves = [leaf.detach().requires_grad_(leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+            tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        args, kwargs = (tuple(leaves), {}) if spec is None else pytree.tree_unflatten(leaves, spec)
+        copies = {name: buffer.clone() for name, buffer in self.module.named_buffers()}  # which move a second time
+        casts = torch.autocast("cpu", narrow or torch.bfloat16, enabled=narrow is not None)
+        with torch.enable_grad(), casts, Replaced(self.module, copies):
             results = [each for each in pytree.tree_leaves(self._eager(args, kwargs)) if isinstance(each, torch.Tensor)]
-        with torch.no_grad():
-            for buffer, before in buffers:
-                if not torch.equal(buffer, before):
-                    buffer.copy_(before)
         pairs = [(each, cotangent) for each, cotangent in zip(results, cotangents, strict=True) if cotangent is not None]
-        tensors = [copy for copy in copies if isinstance(copy, torch.Tensor)]
         targets = [each if number is None else tensors[number] for each, (number, _) in zip(given, sources, strict=True)] + [*trained]
         wanted = [each for each in targets if each.requires_grad]
         outputs, gradients = zip(*pairs)
-        found = iter(torch.autograd.grad(outputs, wanted, gradients, allow_unused=True))
+        found = iter(torch.autograd.grad(outputs, wanted, gradients, create_graph=is_differentiated, allow_unused=True))
         return [next(found) if each.requires_grad else None for each in targets]
 
 
