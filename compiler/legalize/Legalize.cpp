@@ -38,7 +38,7 @@ std::string LegalizeReport::message() const {
     text +=
         "\n  " +
         makePrintable(part.op + (part.version ? " (since opset " + std::to_string(part.version) + ")" : "") +
-                      " '" + part.node + "': " + part.reason);
+                      " " + part.place() + ": " + part.reason);
   return text;
 }
 

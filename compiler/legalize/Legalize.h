@@ -45,6 +45,12 @@ struct Unsupported {
   int64_t version = 0; ///< since-version; 0 when the standard has no such operator
   std::string node;    ///< its name, or that of its first output
   std::string reason;
+  std::string function; ///< that the node was copied from; empty for nodes of the graph
+
+  /// "'node' of function 'name'".
+  std::string place() const {
+    return "'" + node + "'" + (function.empty() ? "" : " of function '" + function + "'");
+  }
 };
 
 /// What became of a floating-point initializer (or of a running statistic).

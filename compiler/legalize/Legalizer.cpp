@@ -265,11 +265,22 @@ static std::string nodeName(onnx::NodeOp op) {
   return (op.getNodeName().empty() && op.getNumResults() ? op.getOutputName(0) : op.getNodeName()).str();
 }
 
+/// The function that the node was copied from, the innermost one of several; empty for nodes of the graph.
+static std::string functionOf(Location location) {
+  std::string name;
+  for (auto call = dyn_cast<CallSiteLoc>(location); call; call = dyn_cast<CallSiteLoc>(call.getCallee()))
+    if (auto caller = dyn_cast<FusedLoc>(call.getCaller()))
+      if (auto function = dyn_cast_or_null<StringAttr>(caller.getMetadata()))
+        name = function.getValue().str();
+  return name;
+}
+
 void Legalizer::refuse(onnx::NodeOp op, const Twine &reason) {
   std::string name = op.getOpType().str(), node = nodeName(op);
   if (!op.getDomainName().empty())
     name = op.getDomainName().str() + "." + name;
-  report.unsupported.push_back({name, static_cast<int64_t>(op.getSinceVersion()), node, reason.str()});
+  report.unsupported.push_back(
+      {name, static_cast<int64_t>(op.getSinceVersion()), node, reason.str(), functionOf(op.getLoc())});
   refused.push_back(op);
 }
 
@@ -523,7 +534,7 @@ bool Legalizer::dropOutputs() {
       reason = "its element type is not supported";
     if (size_t last = lastRefusals.lookup(output.getDefiningOp())) {
       const Unsupported &part = report.unsupported[last - 1];
-      reason = part.op + " '" + part.node + "': " + part.reason;
+      reason = part.op + " " + part.place() + ": " + part.reason;
     }
     dropped.push_back({name.str(), reason});
   }

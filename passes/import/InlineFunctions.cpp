@@ -242,11 +242,13 @@ static LogicalResult inlineCall(NodeOp call, FunctionOp function, const Function
   }
   SmallPtrSet<Operation *, 16> copies;
   SmallVector<NodeOp> inner;
+  Location caller =
+      FusedLoc::get({call.getLoc()}, builder.getStringAttr(call.getOpType()), call.getContext());
   for (Operation &op : body.without_terminator()) {
     Operation *copy = builder.clone(op, mapping);
     copies.insert(copy);
     copy->walk([&](NodeOp node) { inner.push_back(node); });
-    copy->walk([&](Operation *nested) { nested->setLoc(CallSiteLoc::get(nested->getLoc(), call.getLoc())); });
+    copy->walk([&](Operation *nested) { nested->setLoc(CallSiteLoc::get(nested->getLoc(), caller)); });
   }
   SmallVector<Value> results;
   for (Value output : body.getTerminator()->getOperands().take_front(call.getNumResults()))

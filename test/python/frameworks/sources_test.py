@@ -142,11 +142,11 @@ class SklearnTest(unittest.TestCase):
         fitted = MLPRegressor(hidden_layer_sizes=(4,)).partial_fit(x, y)
         for model, text in (
             (MLPClassifier(), "has no weights yet: call its partial_fit"),
-            (MLPClassifier(solver="lbfgs").fit(x, y > 0), "the solver 'lbfgs' of a MLPClassifier"),
+            (MLPClassifier(solver="lbfgs").fit(x, y > 0), "the solver 'lbfgs' of MLPClassifier"),
             (make_pipeline(StandardScaler(), MLPRegressor(max_iter=1)).fit(x, y), r"compile model\[-1\], and give it data of model"),
             (LogisticRegression().fit(x, y > 0), "a sklearn.linear_model._logistic.LogisticRegression is no model"),
-            (MLPRegressor(batch_size=4, loss="poisson").partial_fit(x, abs(y)), "the loss 'poisson' of a MLPRegressor"),
-            (copy.deepcopy(fitted).set_params(batch_size=4, solver="lbfgs"), "the solver 'lbfgs' of a MLPRegressor"),
+            (MLPRegressor(batch_size=4, loss="poisson").partial_fit(x, abs(y)), "the loss 'poisson' of MLPRegressor"),
+            (copy.deepcopy(fitted).set_params(batch_size=4, solver="lbfgs"), "the solver 'lbfgs' of MLPRegressor"),
         ):
             with self.assertRaisesRegex(ortc.CompileError, text):
                 ortc.compile(model)

@@ -36,7 +36,7 @@ def export(model: Any, inputs: Inputs | None, batch: int | None, folder: str) ->
     onnx = need("onnx", "a model of scikit-learn")
     weights = _weights(model)
     if model.solver not in ("adam", "sgd"):
-        raise CompileError(f"the solver '{model.solver}' of a {type(model).__name__} is not compiled; adam and sgd are")
+        raise CompileError(f"the solver '{model.solver}' of {type(model).__name__} is not compiled; adam and sgd are")
     rows = batch if batch is not None else _AUTO_ROWS if model.batch_size == "auto" else int(model.batch_size)
     helper = onnx.helper
     nodes, value = [], "x"
@@ -94,7 +94,7 @@ def _describe_training(model: Any, output: str, rows: int, units: int) -> dict[s
     elif model.out_activation_ == "identity":
         loss, scale = "mse", 2.0 / units
     else:
-        raise CompileError(f"the loss '{model.loss}' of a {type(model).__name__} is not compiled; squared_error is")
+        raise CompileError(f"the loss '{model.loss}' of {type(model).__name__} is not compiled; squared_error is")
     decay = scale * float(model.alpha) / rows
     rate = float(model.learning_rate_init)
     if model.solver == "sgd":
