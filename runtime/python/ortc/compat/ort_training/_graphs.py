@@ -5,11 +5,14 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ortc._compile import run_compiler
 from ortc._errors import ArgumentError
 from ortc._names import suggest
 from ortc.compat.ort_training import _safetensors
@@ -41,6 +44,22 @@ def keep_outputs(model: onnx.ModelProto, names: Iterable[str]) -> None:
     kept = [found[name] for name in names]
     del model.graph.output[:]
     model.graph.output.extend(kept)
+
+
+def make_evaluated(model: onnx.ModelProto, losses: Iterable[str]) -> onnx.ModelProto:
+    """As evaluation computes it, whatever it was exported for: nothing drops, batch normalisations use their running statistics. Losses
+    are its first outputs."""
+    import onnx
+
+    given = copy.deepcopy(model)
+    first = list(losses)
+    add_outputs(given, first)
+    keep_outputs(given, [*first, *(each.name for each in given.graph.output if each.name not in first)])
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [os.path.join(folder, name) for name in ("model.onnx", "evaluated.onnx")]
+        onnx.save(given, paths[0])
+        run_compiler(["export", paths[0], "--output", paths[1], "--quiet"])
+        return onnx.load(paths[1])
 
 
 def describe_training(model: onnx.ModelProto, trained: Iterable[str], flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 training_model.onnx is the graph with what it is trained with in its metadata; training_model.ortc, a folder, is that compiled, where
-shapes are known; eval_model.onnx is the graph for inference; optimizer_model.onnx names the optimizer; checkpoint has the weights.
+shapes are known; eval_model.onnx is the graph with the loss, for evaluation; optimizer_model.onnx names the optimizer; checkpoint has the weights.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 from ortc._compile import Shape, compile
 from ortc._errors import ArgumentError
 from ortc.compat.ort_training._folders import written_at_once
-from ortc.compat.ort_training._graphs import add_outputs, describe_training, graph_inputs, write_checkpoint
+from ortc.compat.ort_training._graphs import add_outputs, describe_training, graph_inputs, make_evaluated, write_checkpoint
 from ortc.compat.ort_training._missing import answer_for
 from ortc.compat.ort_training._notes import note, refuse
 from ortc.compat.ort_training._optimizers import Update, describe_optimizer, find_rate, make_adamw
 from ortc.compat.ort_training._sizes import compile_with_some
 from ortc.compat.ort_training.onnxblock import INSTEAD, Block, base, names_of
+from ortc.compat.ort_training.onnxblock import loss as losses
 from ortc.compat.ort_training.onnxblock.optim import Optimizer
 
 if TYPE_CHECKING:
@@ -50,6 +51,12 @@ _LOSSES = {
     LossType.CrossEntropyLoss: "cross_entropy",
     LossType.BCEWithLogitsLoss: "bce_with_logits",
     LossType.L1Loss: "l1",
+}
+_BLOCKS: dict[LossType, Callable[[], Block]] = {
+    LossType.MSELoss: losses.MSELoss,
+    LossType.CrossEntropyLoss: losses.CrossEntropyLoss,
+    LossType.BCEWithLogitsLoss: losses.BCEWithLogitsLoss,
+    LossType.L1Loss: losses.L1Loss,
 }
 _OPTIMIZERS = {
     OptimType.AdamW: make_adamw(),
@@ -112,7 +119,9 @@ def generate_artifacts(
         graph, chosen = accessor.model, {"loss": f"output:{name}"}
         more = [*others, *(each for each in more if each not in others)]
         add_outputs(graph, (name, *others))
+        evaluated = make_evaluated(graph, [name])
     else:
+        evaluated = _make_evaluated(forward, loss, loss_input_names or outputs)
         graph, chosen = copy.deepcopy(forward), _loss_flags(loss, loss_input_names, outputs)
     update = _find_update(optimizer)
     if update.is_of_transformers:
@@ -121,7 +130,7 @@ def generate_artifacts(
 
     folder = Path(artifact_directory or ".")
     with written_at_once(folder) as made:
-        onnx.save(forward, os.fspath(made / f"{prefix}eval_model.onnx"))
+        onnx.save(evaluated, os.fspath(made / f"{prefix}eval_model.onnx"))
         path = made / f"{prefix}training_model.onnx"
         trained = _find_trained(graph, frozen, made, flags) if requires_grad is None else list(requires_grad)
         flags = describe_training(graph, trained, flags)
@@ -136,6 +145,15 @@ def generate_artifacts(
             compile(path, shapes=shapes, output=compiled, **flags)
     if not is_compiled:
         shutil.rmtree(folder / compiled.name, ignore_errors=True)  # of another model, perhaps
+
+
+def _make_evaluated(forward: onnx.ModelProto, loss: LossType | str | Mapping[str, str] | None, outputs: list[str]) -> onnx.ModelProto:
+    """With the loss, where that is one of LossType or in the model."""
+    if not isinstance(loss, LossType):
+        return make_evaluated(forward, outputs[:1] if loss is None else [])
+    with base(forward) as accessor:
+        name = _BLOCKS[loss]()(outputs[0])
+    return make_evaluated(accessor.model, [name])
 
 
 def _find_trained(graph: onnx.ModelProto, frozen: list[str], folder: Path, flags: Mapping[str, Any]) -> list[str]:

@@ -12,9 +12,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ortc._errors import ArgumentError, StateError
-from ortc.compat.ort_training._graphs import add_outputs, describe_training, keep_outputs, list_parameters, write_checkpoint
+from ortc.compat.ort_training._graphs import add_outputs, describe_training, keep_outputs, list_parameters, make_evaluated, write_checkpoint
 from ortc.compat.ort_training._missing import refuse_name
-from ortc.compat.ort_training.onnxblock._base import Block, base, current, empty_base
+from ortc.compat.ort_training.onnxblock._base import Block, base, empty_base
 
 if TYPE_CHECKING:
     import onnx
@@ -68,7 +68,6 @@ class TrainingBlock(Block):
 
     _output: tuple[str, ...] | None = None
     _model: onnx.ModelProto
-    _eval_model: onnx.ModelProto
 
     @property
     def _chosen(self) -> dict[str, bool]:
@@ -79,9 +78,8 @@ class TrainingBlock(Block):
         self._chosen[argument_name] = value
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        before = copy.deepcopy(current().model)
         output = super().__call__(*args, **kwargs)
-        self._output, self._eval_model = names_of(output), before
+        self._output = names_of(output)
         self._model = copy.deepcopy(self.base)
         return output
 
@@ -104,7 +102,7 @@ class TrainingBlock(Block):
         model = copy.deepcopy(self._model)
         add_outputs(model, output)
         describe_training(model, trained, {"loss": f"output:{output[0]}", "gradients": True})
-        return model, self._eval_model
+        return model, make_evaluated(self._model, output)
 
 
 def save_checkpoint(parameters: Parameters, path_to_checkpoint: str | os.PathLike[str]) -> None:
