@@ -8,6 +8,7 @@
 
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/Model.h"
+#include "compiler/frontend/OwnOperators.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,7 +31,7 @@ struct Form {
   Linear below, above;
   bool isUniform = false; ///< below.b + (above.b - below.b) times the drawn number
   bool isInteger = false;
-  const proto::NodeProto *cast = nullptr; ///< behind x
+  const proto::NodeProto *cast = nullptr; ///< a cast behind x, or what detaches it
 
   static Form number(double value, bool isInteger) {
     return {.below = {0, value}, .above = {0, value}, .isInteger = isInteger};
@@ -245,6 +246,8 @@ std::optional<Form> Finder::castForm(const ValueGraph::Node &node, const Form &f
   to.isInteger = !isFloat(type);
   if (type == 0 || (to.isInteger && (to.base >= 0 || to.isUniform)))
     return std::nullopt;
+  if (to.base >= 0 && to.cast && isOwn(*to.cast, kDetach))
+    return std::nullopt;
   if (to.base >= 0)
     to.cast = node.proto;
   for (Linear *each : {&to.below, &to.above})
@@ -263,6 +266,12 @@ std::optional<Form> Finder::pass(const ValueGraph::Node &node) const {
     return std::nullopt;
   if (is(node, "Identity"))
     return *from;
+  if (isOwn(*node.proto, kDetach)) {
+    Form detached = *from;
+    if (from->base >= 0) // x is detached, too, where no mask is drawn
+      detached.cast = node.proto;
+    return from->base >= 0 && from->cast ? std::nullopt : std::optional(detached);
+  }
   if (isOneOf(node, kCasts))
     return castForm(node, *from);
   // A masked value has the places of x no more.

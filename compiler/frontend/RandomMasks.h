@@ -23,7 +23,7 @@ namespace ortc::frontend {
 struct RandomMask {
   int node;                               ///< of the ValueGraph; its first output is meant
   int signal;                             ///< the value
-  const proto::NodeProto *cast = nullptr; ///< a Cast or CastLike that stands between the two
+  const proto::NodeProto *cast = nullptr; ///< a Cast, CastLike or Detach that stands between the two
   bool isScaled = true;
 };
 

@@ -191,6 +191,19 @@ class InferenceTest(unittest.TestCase):
             with self.subTest(name):
                 self.wants_identity(make_model(nodes, keep))
 
+    def test_detached_values(self):
+        """Detaching is no operator of ONNX: metadata names the value."""
+        for names in (["u"], ["q"], ["below"], ["m"], ["xm"], ["d"], ["u", "m", "q"]):
+            with self.subTest(names):
+                path = make_model([*mask_nodes(y="d"), helper.make_node("Add", ["d", "h"], ["s"]), helper.make_node("Sub", ["s", "h"], ["y"])])
+                model = onnx.load(path)
+                helper.set_model_props(model, {"ortc.detached": "\n".join(names)})
+                onnx.save(model, path)
+                for flags in ((), ("--dropout", "off")):
+                    artifact = Artifact(path, flags=flags)
+                    w = next(arrays.to_array(each) for each in model.graph.initializer if each.name == "w")
+                    self.check(artifact, X @ w.astype(np.float32))
+
     def test_half_precision(self):
         path = make_model(mask_nodes(type=TensorProto.FLOAT16, q=0.7), type=TensorProto.FLOAT16)
         x = X.astype(np.float16)
