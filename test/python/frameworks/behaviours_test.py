@@ -412,6 +412,29 @@ class TrainingTest(Case):
         self.assertTrue(torch.allclose(results[0].unique(), torch.tensor([0.0, 1 / 0.7])))
         self.assertLess(abs(float((results[0] == 0).float().mean()) - 0.3), 4 * (0.3 * 0.7 / 10000) ** 0.5)
 
+    def test_masks_of_other_dropouts(self) -> None:
+        """The two values that PyTorch's have, as often, and alike in a channel; the gradient is of the same mask."""
+        for drop in (nn.Dropout1d(0.3), nn.AlphaDropout(0.3), nn.FeatureAlphaDropout(0.3), nn.AlphaDropout(0.3, inplace=True)):
+            with self.subTest(str(drop)):
+                torch.manual_seed(0)
+                wanted = drop(torch.full((100, 100, 2), 2.0)).unique()
+                module = Of(lambda m, x: m.drop(x * m.one), drop=drop, one=nn.Parameter(torch.full((100, 100, 2), 2.0)))
+                ortc.torch.compile_(module, wait=True, fallback="error")
+                result = module(torch.ones(100, 100, 2))
+                result.sum().backward()
+                values = result.detach().unique()
+                self.assertTrue(torch.allclose(values, wanted, rtol=1e-6), f"{values} {wanted}")
+                kept = result.detach() == values.max()
+                slopes = module.one.grad.unique()
+                self.assertEqual(len(slopes), 2)
+                self.assertTrue(torch.equal(kept, module.one.grad == slopes.max()))
+                self.assertEqual(float(slopes.min()), 0.0)
+                rows = kept[:, :, 0]
+                self.assertEqual(torch.equal(kept, rows[:, :, None].expand_as(kept)), not isinstance(drop, nn.AlphaDropout))
+                self.assertLess(abs(float(rows.double().mean()) - 0.7), 4 * (0.3 * 0.7 / 10000) ** 0.5)  # deviations of a binomial mean
+                module.eval()
+                self.assertTrue(torch.equal(module(torch.ones(100, 100, 2)), module.one))
+
     def test_gradient_scaler_skips(self) -> None:
         """A step with infinite gradients is skipped, and the scale halves."""
         module = ortc.torch.compile_(Mlp(), wait=True, fallback="error")

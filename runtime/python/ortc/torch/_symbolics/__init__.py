@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ortc.torch._symbolics import attention, composed, elementwise, gradients, losses, norms, places, products, reductions
+from ortc.torch._symbolics import attention, composed, dropouts, elementwise, gradients, losses, norms, places, products, reductions
 from ortc.torch._symbolics.build import OPSET
 
 __all__ = ["OPSET", "register", "unregister"]
@@ -17,7 +17,7 @@ __all__ = ["OPSET", "register", "unregister"]
 
 def _rules() -> dict[str, Any]:
     """By names of PyTorch's operators; those of another domain than `aten` have it before them."""
-    parts = (attention, elementwise, gradients, losses, norms, places, products, reductions)
+    parts = (attention, dropouts, elementwise, gradients, losses, norms, places, products, reductions)
     own = {name: rule for part in parts for name, rule in part.RULES.items()}
     return {**composed.rules(own), **own}
 

@@ -277,7 +277,6 @@ def _extreme(name: str) -> Callable[..., Any]:
     return symbolic
 
 
-
 RULES: dict[str, Any] = {
     **{name: _node(name.capitalize()) for name in ("acosh", "asinh", "atanh", "cosh", "sinh")},
     "sgn": _node("Sign"),
