@@ -271,6 +271,8 @@ class ReasonsTest(unittest.TestCase):
             self.assertEqual(explain(text), wanted)
         unknown = torch.onnx.errors.UnsupportedOperatorError("aten::fft_rfft", 20, None)
         self.assertRegex(explain_exception(unknown), "^the module calls fft_rfft, for which PyTorch's exporter to ONNX has no rule")
+        refused = torch.onnx.errors.OnnxExporterError("Unsupported: ONNX export of operator aten::foo, training mode.  [Caused by x\n x]")
+        self.assertRegex(explain_exception(refused), "^the module calls foo, for which PyTorch's exporter to ONNX has no rule; .*$")
 
 
 if __name__ == "__main__":

@@ -109,6 +109,7 @@ def write(
 
     from ortc.torch import _symbolics
     from ortc.torch._layout import Layout
+    from ortc.torch._reasons import explain_exporter
 
     layout = Layout(model)
     if refusal := layout.refusal():
@@ -139,7 +140,7 @@ def write(
         except CompileError:
             raise
         except Exception as error:
-            raise CompileError(f"PyTorch cannot export the module: {_first_line(error)}") from error
+            raise CompileError(explain_exporter(error)) from error
         finally:
             _symbolics.unregister()
     proto = onnx.load(path, load_external_data=False)
@@ -153,11 +154,6 @@ def write(
     onnx.save(proto, path)
     flags = {"batch_norm": "as-exported:unbiased=1"} if layout.norms else {}
     return Export(path, {} if batch is None else {"batch": batch}, flags)
-
-
-def _first_line(error: Exception) -> str:
-    """The exporter adds its graphs to what went wrong."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+import torch
+
 _RULES: list[tuple[str, str]] = [
     (r"--input-gradients 'input\.(\d+)' is no input .*", r"tensor \1 of its arguments has a gradient that the exported graph has not"),
     (r"--cotangents 'output\.(\d+)' is no output .*", r"output \1 has a gradient, and is of a type that is not compiled"),
@@ -25,7 +27,7 @@ _RULES: list[tuple[str, str]] = [
     (r"\bthe model\b", r"the module"),
     (r"--([a-z][a-z0-9-]*)", r"\1="),  # those of compile_ have such names
 ]
-_NO_RULE = re.compile(r"Exporting the operator '(?:aten|prim)?:*([^']+)'")
+_NO_RULE = re.compile(r"(?:Exporting the operator '|ONNX export of operator )(?:aten|prim)?:*([^', ]+)")
 
 
 def explain(text: str) -> str:
@@ -37,9 +39,16 @@ def explain(text: str) -> str:
     return re.sub(r"\b([a-z0-9]+(?:-[a-z0-9]+)+)=", lambda found: found[1].replace("-", "_") + "=", text)
 
 
+def explain_exporter(error: BaseException) -> str:
+    """What an export has raised, without the graphs that PyTorch adds to what went wrong."""
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    if found := _NO_RULE.search(first):
+        return f"the module calls {found[1]}, for which PyTorch's exporter to ONNX has no rule"
+    return f"PyTorch cannot export the module: {first.partition('  [Caused by')[0]}"
+
+
 def explain_exception(error: BaseException) -> str:
     """What the module, PyTorch or its exporter has raised."""
-    text = str(error)
-    if found := _NO_RULE.search(text):
-        return f"the module calls {found[1]}, for which PyTorch's exporter to ONNX has no rule: compile_ the modules around it"
-    return f"exporting the module, or comparing it with PyTorch, has ended with {type(error).__name__}: {text}"
+    if isinstance(error, torch.onnx.errors.OnnxExporterError):
+        return f"{explain_exporter(error)}; the modules around what it says may be compiled: compile_(model.part)"
+    return f"exporting the module, or comparing it with PyTorch, has ended with {type(error).__name__}: {error}"

@@ -76,6 +76,14 @@ def _is_said_to_be_causal(mask: Any, is_causal: bool | None = None, size: int | 
     return is_causal is True
 
 
+_check_with: Any = torch._check_with  # type: ignore[attr-defined]
+
+
+def _check_sizes(error: Any, condition: Any, message: Any = None) -> None:
+    """torch._check_with, also of what sizes are compared to while a batch is open: tensors."""
+    _check_with(error, untraced(bool)(condition), message)
+
+
 class Tracing(torch.overrides.TorchFunctionMode):
     """For one forward.
 
@@ -97,6 +105,8 @@ class Tracing(torch.overrides.TorchFunctionMode):
         functions: list[tuple[Any, str, Any]] = [(torch.compiler, "is_compiling", lambda: True), (torch.jit, "is_tracing", lambda: False), *FORMULAS]
         # A mask that is causal gives the same as a mask, and PyTorch's question would be a look at its numbers.
         functions.append((transformer, "_detect_is_causal_mask", _is_said_to_be_causal))
+        if not self.replaced:
+            functions.append((torch, "_check_with", _check_sizes))
         self.kept = [(owner, name, getattr(owner, name)) for owner, name, _ in functions]
         for owner, name, function in functions:
             setattr(owner, name, function)
