@@ -162,6 +162,14 @@ class ExportTest(unittest.TestCase):
         with self.assertRaisesRegex(ortc.ArgumentError, "no leading dimension"):
             ortc.torch.export(nets.Graph(), (torch.randn(5, 4), nets.integers(5, 2, 9)), self.path, batch=True, verbose=False)
 
+    def test_batch_with_padding(self) -> None:
+        """PyTorch compares the sizes of masks, which are no numbers while the batch is open."""
+        model = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        hidden = torch.tensor([[False] * 5, [False, True, True, True, True]] * 2)
+        args = {"src": torch.randn(4, 5, 8), "src_key_padding_mask": hidden}
+        found = ortc.torch.export(model, args, self.path, verbose=False)
+        self.assertFalse(any("batch" in each for each in found.notes), found.notes)
+
     def test_what_is_refused(self) -> None:
         """With one message, and without a file."""
         looks = nets.Function(lambda x: x if x.sum() > 0 else -x)
@@ -170,7 +178,7 @@ class ExportTest(unittest.TestCase):
             (nets.Function(nets.Clipped.apply), "a gradient of its own .Clipped. that is neither"),
             (looks, "looks at numbers of a tensor"),
             (grad, "computes gradients in forward"),
-            (nets.Function(torch.lgamma), "aten::lgamma"),
+            (nets.Function(torch.lgamma), "calls lgamma, for which PyTorch's exporter to ONNX has no rule$"),
         ):
             with self.assertRaisesRegex(ortc.CompileError, text):
                 ortc.torch.export(model, (torch.randn(4, 6),), self.path, verbose=False)
@@ -213,6 +221,27 @@ class ExportTest(unittest.TestCase):
                 self.assertEqual({row.what for row in found.rows}, {"output", "gradient", "gradient of input"})
                 self.assertEqual({row.name for row in found.rows if row.what == "gradient"}, {name for name, _ in model.named_parameters()})
 
+    def test_masks_that_an_exporter_writes(self) -> None:
+        """Those of dropout are left out as the module's are; those that the module draws are numbers."""
+        if not self.has_dynamo():
+            self.skipTest("onnxscript is not installed")
+        x = torch.randn(4, 6)
+        drawn = nets.Function(lambda x: x * (torch.rand_like(x) < 0.75) / 0.75)
+        for model in (
+            nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.3, inplace=True), nn.Linear(8, 3)),
+            nn.Sequential(nn.Linear(6, 8), nn.AlphaDropout(0.3), nn.Linear(8, 3)),
+            drawn,
+        ):
+            self.export_otherwise(model, (x,), "plain")
+            self.assertTrue({"RandomUniform", "RandomUniformLike"} & {node.op_type for node in onnx.load(self.path).graph.node})
+            self.assertTrue(ortc.torch.check(model, self.path, (x,), verbose=False).passed)
+        pooled = nets.Function(lambda x: F.fractional_max_pool2d(x.reshape(4, 1, 2, 4), 2, (1, 2)))
+        with self.assertRaisesRegex(ortc.CompileError, "draws random numbers within a function of PyTorch"):
+            ortc.torch.check(pooled, self.path, (x,))
+        self.export_otherwise(nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.3, inplace=True)), (x,), "plain")
+        with self.assertRaises(ortc.DifferenceError):
+            ortc.torch.check(drawn, self.path, (x,), verbose=False)
+
     def test_weights_that_an_exporter_turns(self) -> None:
         class Turned(nn.Module):
             def __init__(self) -> None:
@@ -251,6 +280,8 @@ class ExportTest(unittest.TestCase):
             model[0].weight += 0.1
         with self.assertRaisesRegex(ortc.DifferenceError, "0.weight"):
             ortc.torch.check(model, self.path, (x,), verbose=False)
+        with self.assertRaisesRegex(ortc.CompileError, r"has 'output' as \[4, 3\], the module's call as \[4, 5\]"):
+            ortc.torch.check(nets.mlp(6, 8, 5), self.path, (x,))
 
     def test_the_table(self) -> None:
         text = str(ortc.torch.export(nets.mlp(6, 8, 3), (torch.randn(4, 6),), self.path, verbose=False))

@@ -6,9 +6,10 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -40,11 +41,22 @@ def compare(
 ) -> Comparison:
     """Raises DifferenceError for what differs, and CompileError for what cannot be compared. `has_points`: not the arguments alone."""
     with tempfile.TemporaryDirectory(prefix="ortc-check-") as folder:
-        return _Comparing(model, File(path), call, flags, folder).run(has_points)
+        masks = File(path).find_masks(folder)
+        try:
+            return _Comparing(model, File(path), call, flags, folder, masks).run(has_points)
+        except DifferenceError:
+            # The exporter has written them for a dropout of PyTorch, or the module draws them itself, as random numbers like others.
+            if masks:
+                with contextlib.suppress(DifferenceError, CompileError):
+                    return _Comparing(model, File(path), call, flags, folder).run(has_points)
+            raise
 
 
 class _Comparing:
-    def __init__(self, model: torch.nn.Module, file: File, call: Call, flags: Mapping[str, Any], folder: str) -> None:
+    def __init__(
+        self, model: torch.nn.Module, file: File, call: Call, flags: Mapping[str, Any], folder: str, masks: Collection[str] = ()
+    ) -> None:
+        """`masks`: numbers that the file draws and that are left out with what dropout computes of them."""
         self.file, self.call, self.flags = file, call, dict(flags)
         self.found = Comparison(file.path)
         self.worst: dict[tuple[str, str], Row] = {}
@@ -64,7 +76,8 @@ class _Comparing:
         self.names = self._match_inputs()
         if len(file.outputs) != len(self.first.outputs):
             raise CompileError(f"{file.path}: has {len(file.outputs)} outputs, the module gives {len(self.first.outputs)} tensors")
-        self.step = self._compile(file.still(folder), folder)
+        self.step = self._compile(file.still(folder, masks), folder)
+        self._check_shapes()
         self.sources = self._match_tensors()
 
     def _match_inputs(self) -> dict[str, str]:
@@ -90,6 +103,16 @@ class _Comparing:
         wanted = [own for own, name in self.names.items() if name in self.first.inputs]
         flags = {"batch_norm": "as-exported:unbiased=1", **self.flags} if self.first.statistics else self.flags
         return FileStep(path, folder, shapes, sources if self.weights else [], wanted, flags)
+
+    def _check_shapes(self) -> None:
+        pairs = [(own, self.inputs[name]) for own, name in self.names.items()]
+        for own, each in [*pairs, *zip(self.file.outputs, self.first.outputs, strict=True)]:
+            shape = self.step.tensors.get(own, ("", each.shape))[1]
+            if list(shape) != list(each.shape):
+                raise CompileError(
+                    f"{self.file.path}: has '{own}' as {list(shape)}, the module's call as {list(each.shape)}: "
+                    "give the module and the arguments that it was exported with"
+                )
 
     def _match_tensors(self) -> dict[str, Source]:
         """What the file trains, and its running statistics, by their names there."""

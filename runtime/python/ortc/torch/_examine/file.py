@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from ortc import _runtime
 from ortc._artifact import Artifact
-from ortc._compile import compile
+from ortc._compile import compile, run_compiler
 from ortc._errors import CompileError, CompileWarning
 from ortc.torch._examine.precision import MIDDLE
 
 _ALIGNMENT = 64
-_RANDOM = {"RandomNormalLike", "RandomUniformLike", "RandomNormal", "RandomUniform"}
-_NOT_COMPARED = {"Bernoulli", "Multinomial"}
+_MIDDLES = {"RandomNormalLike", "RandomUniformLike", "RandomNormal", "RandomUniform"}
+_DRAWS = {*_MIDDLES, "Bernoulli", "Multinomial"}
 
 
 class File:
@@ -48,37 +48,58 @@ class File:
         found = self.initializers.get(name)
         return None if found is None else numpy_helper.to_array(found)
 
-    def still(self, folder: str) -> str:
-        """The path of the same model without chance: nothing is dropped, and random numbers are one number. The file itself, where it
-        has none."""
+    def find_masks(self, folder: str) -> set[str]:
+        """What nodes draw that inference has no need of: masks of dropout, which `--dropout off` leaves out."""
         import onnx
 
-        graphs = [self.model.graph, *self.model.functions]
-        for graph in graphs:  # which grows meanwhile
-            nodes = list(graph.node)
-            del graph.node[:]
-            for node in nodes:
-                graphs += [inner for each in node.attribute for inner in (each.g, *each.graphs) if inner.node]
-                if node.op_type in _NOT_COMPARED:
-                    raise CompileError(f"{self.path}: has {node.op_type} '{node.name}', whose random numbers are not compared")
-                calm = _still(node)
-                self.is_random |= calm != [node]
-                graph.node.extend(calm)
-        if not self.is_random:
+        drawn = {node.output[0] for node in list_nodes(self.model) if node.op_type in _DRAWS}
+        if not drawn:
+            return drawn
+        path = os.path.join(folder, "inference.onnx")
+        run_compiler(["export", self.path, "-o", path])
+        return drawn - {node.output[0] for node in list_nodes(onnx.load(path, load_external_data=False))}
+
+    def still(self, folder: str, masks: Collection[str] = ()) -> str:
+        """The path of the same model whose random numbers, `masks` aside, are one number. The file itself, where it has none."""
+        import onnx
+
+        nodes = list(list_nodes(self.model))
+        self.is_random = any(node.op_type in _DRAWS or _drops(node) for node in nodes)
+        drawn = [node for node in nodes if node.op_type in _DRAWS and node.output[0] not in masks]
+        if refused := [node for node in drawn if node.op_type not in _MIDDLES]:
+            raise CompileError(f"{self.path}: has {refused[0].op_type} '{refused[0].name}', whose random numbers are not compared")
+        if not drawn:
             return self.path
+        names = {node.output[0] for node in drawn}
+        for graph in list_graphs(self.model):
+            nodes = [each for node in graph.node for each in (_still(node) if node.output and node.output[0] in names else [node])]
+            del graph.node[:]
+            graph.node.extend(nodes)
         path = os.path.join(folder, "still.onnx")
         onnx.save(self.model, path)
         return path
 
 
+def list_graphs(model: Any) -> Iterator[Any]:
+    """The graph and the functions of a model, and graphs within."""
+    graphs = [model.graph, *model.functions]
+    for graph in graphs:  # which grows meanwhile
+        yield graph
+        graphs += [inner for node in graph.node for each in node.attribute for inner in (each.g, *each.graphs) if inner.node]
+
+
+def list_nodes(model: Any) -> Iterator[Any]:
+    return (node for graph in list_graphs(model) for node in graph.node)
+
+
+def _drops(node: Any) -> bool:
+    return node.op_type == "Dropout" and len(node.input) > 2 and bool(node.input[2])
+
+
 def _still(node: Any) -> list[Any]:
-    """What stands for an operator that draws numbers; other operators are themselves."""
+    """What stands for an operator that draws numbers."""
     from onnx import TensorProto, helper
 
-    if node.op_type == "Dropout" and len(node.input) > 2 and node.input[2]:
-        return [helper.make_node("Dropout", [node.input[0]], list(node.output), name=node.name)]  # hands its operand on
-    if node.op_type not in _RANDOM:
-        return [node]
     settings = {each.name: helper.get_attribute_value(each) for each in node.attribute}
     low, mean = settings.get("low", 0.0), settings.get("mean", 0.0)
     spread = settings.get("scale", 1.0) if "Normal" in node.op_type else settings.get("high", 1.0) - low
@@ -109,7 +130,7 @@ class FileStep:
     ) -> None:
         """`folder`: takes the artifact, which is read here alone. `gradients`: inputs whose gradients are asked for. Without
         `cotangents` there are outputs alone."""
-        wanted: dict[str, Any] = {"precision": "f64", "target": "native", **flags}
+        wanted: dict[str, Any] = {"precision": "f64", "target": "native", **flags, "dropout": "off"}
         if cotangents:
             wanted |= {"cotangents": list(cotangents), "input_gradients": list(gradients), "bind": "parameters,gradients"}
         else:

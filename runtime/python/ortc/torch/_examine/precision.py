@@ -77,7 +77,7 @@ class Twin:
                 each.copy_(weights.get(name, self.kept[name]))
         leaves = {name: _widen(each, self.dtype) for name, each in inputs.items()}
         trained = self.trained()
-        fixed = _Precision(self.dtype)
+        fixed, state = _Precision(self.dtype), torch.get_rng_state()
         with warnings.catch_warnings(), torch.enable_grad(), mode or contextlib.nullcontext(), fixed:
             warnings.simplefilter("ignore")
             result = call.apply(self.model, leaves)
@@ -89,6 +89,10 @@ class Twin:
                 each.grad = None
             if sources:
                 torch.autograd.backward([each for _, each in sources], given)
+
+        if not torch.equal(state, torch.get_rng_state()):
+            torch.set_rng_state(state)
+            raise CompileError("the module draws random numbers within a function of PyTorch, which are not compared")
 
         def gradients(of: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
             return {name: torch.zeros_like(each) if each.grad is None else each.grad.detach() for name, each in of.items()}
@@ -155,8 +159,9 @@ _DROPOUTS = {
     *(torch.nn.functional.dropout, torch.nn.functional.dropout1d, torch.nn.functional.dropout2d, torch.nn.functional.dropout3d),
     *(torch.nn.functional.alpha_dropout, torch.nn.functional.feature_alpha_dropout, torch.dropout, torch.alpha_dropout),
     *(torch.feature_dropout, torch.feature_alpha_dropout),
+    *(torch.dropout_, torch.alpha_dropout_, torch.feature_dropout_, torch.feature_alpha_dropout_),
 }
-_IN_PLACE = {torch.dropout_, torch.alpha_dropout_, torch.feature_dropout_, torch.feature_alpha_dropout_}
+_SLOPES = {torch.nn.functional.rrelu, torch.rrelu, torch.rrelu_}
 
 
 class _Precision(torch.overrides.TorchFunctionMode):
@@ -182,26 +187,43 @@ class _Precision(torch.overrides.TorchFunctionMode):
         if self.dtype == torch.float64:
             if function is torch.Tensor.float:
                 return args[0].to(self.dtype)
-            args, kwargs = ((self.dtype if each is torch.float32 else each for each in args), kwargs)
-            args = tuple(args)
+            args = tuple(self.dtype if each is torch.float32 else each for each in args)
             kwargs = {key: self.dtype if each is torch.float32 else each for key, each in kwargs.items()}
-        if function in _DROPOUTS or function in _IN_PLACE:
-            if kwargs.get("training", args[2] if len(args) > 2 else True) and kwargs.get("p", args[1] if len(args) > 1 else 0.5):
-                self.is_random = True
-            return args[0] if args else kwargs["input"]
+        if function in _DROPOUTS:
+            self.is_random |= bool(_argument(args, kwargs, 2, "training", True) and _argument(args, kwargs, 1, "p", 0.5))
+            return _argument(args, kwargs, 0, "input")
+        if function in _SLOPES and _argument(args, kwargs, 3, "training", False):
+            self.is_random = True
+            low, high = _argument(args, kwargs, 1, "lower", 1 / 8), _argument(args, kwargs, 2, "upper", 1 / 3)
+            return torch.nn.functional.leaky_relu(_argument(args, kwargs, 0, "input"), low + (high - low) * MIDDLE)
+        if function is torch.nn.functional.gumbel_softmax:
+            self.is_random = True
+            return _gumbel_softmax(*args, **kwargs)
         if function is torch.nn.functional.scaled_dot_product_attention:
             args, kwargs, dropped = _without_dropout(args, kwargs)
             self.is_random |= dropped
         if function in _MIDDLES:
             self.is_random = True
-            return torch.full_like(function(*args, **kwargs), MIDDLE)
+            with torch.random.fork_rng(devices=[]):
+                return torch.full_like(function(*args, **kwargs), MIDDLE)
         if function is torch.Tensor.exponential_:
             self.is_random = True
-            rate = kwargs.get("lambd", args[1] if len(args) > 1 else 1.0)
-            return args[0].fill_(-math.log(1 - MIDDLE) / rate)
+            return args[0].fill_(-math.log(1 - MIDDLE) / _argument(args, kwargs, 1, "lambd", 1.0))
         if function in _DRAWS:
             raise CompileError(f"the module draws random numbers with {function.__name__}, which are not compared")
         return function(*args, **kwargs)
+
+
+def _argument(args: Any, kwargs: Mapping[str, Any], place: int, name: str, default: Any = None) -> Any:
+    return kwargs.get(name, args[place] if len(args) > place else default)
+
+
+def _gumbel_softmax(logits: torch.Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> torch.Tensor:
+    """torch.nn.functional.gumbel_softmax, whose own draws no mode sees."""
+    soft = ((logits - math.log(-math.log(1 - MIDDLE))) / tau).softmax(dim)
+    if not hard:
+        return soft
+    return torch.zeros_like(logits).scatter_(dim, soft.argmax(dim, keepdim=True), 1.0) - soft.detach() + soft
 
 
 def _without_dropout(args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any], bool]:
