@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/ExporterFaults.h"
 
+#include "compiler/frontend/InitializerOrigins.h"
 #include "compiler/frontend/onnx.pb.h"
 
 namespace ortc::frontend {
@@ -9,23 +10,22 @@ namespace ortc::frontend {
 std::string findExporterFault(const proto::NodeProto &node) {
   if (node.op_type() != "LSTM" || !node.domain().empty())
     return "";
-  for (const auto &entry : node.metadata_props())
-    if (entry.key() == "pkg.torch.onnx.fx_node" && entry.value().find("aten.lstm") != std::string::npos &&
-        entry.value().find("weight_hr_l") != std::string::npos)
-      return "PyTorch's exporter has left out the projection of an LSTM with proj_size, which ONNX does not "
-             "have, and "
-             "cut its weights in the wrong places; use the layer without proj_size, or write its steps as a "
-             "loop of "
-             "Linear layers";
-  return "";
+  TracedOperation operation = findOperation(node);
+  if (operation.target.find("aten.lstm") == std::string::npos ||
+      operation.text.find("weight_hr_l") == std::string::npos)
+    return "";
+  return "PyTorch's exporter has left out the projection of an LSTM with proj_size, which ONNX does not "
+         "have, "
+         "and cut its weights in the wrong places; use the layer without proj_size, or write its steps as a "
+         "loop of Linear layers";
 }
 
 std::string explainArity(const proto::NodeProto &node) {
-  if (node.op_type() == "BatchNormalization" && node.output_size() == 5)
-    return "; PyTorch's TorchScript exporter writes instance norms with running statistics so in training "
-           "mode: export "
-           "with opset_version=13, or with dynamo=True, which leaves the running statistics out";
-  return "";
+  if (node.op_type() != "BatchNormalization" || node.output_size() != 5)
+    return "";
+  return "; PyTorch's TorchScript exporter writes instance norms with running statistics so in training "
+         "mode: "
+         "export with opset_version=13, or with dynamo=True, which leaves the running statistics out";
 }
 
 } // namespace ortc::frontend

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/InferenceForm.h"
 
-#include "compiler/frontend/FakeQuantizers.h"
 #include "compiler/frontend/GeneratedNames.h"
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/InitializerOrigins.h"
+#include "compiler/frontend/OwnOperators.h"
 #include "compiler/frontend/RandomMasks.h"
 #include "host/data/convert.h"
 
@@ -221,24 +221,18 @@ static bool writeMasks(proto::ModelProto &model, MaskWriter::Form form, const Re
   ReadNumber readFixed = [&](const proto::TensorProto &tensor) {
     return trainable.count(&tensor) ? std::nullopt : readNumber(read, tensor);
   };
-  auto addDomain = [&](auto *imports) {
-    if (form != MaskWriter::Form::byMode || opsetOf(*imports, kOwnDomain) != 0)
-      return;
-    auto *own = imports->Add();
-    own->set_domain(kOwnDomain);
-    own->set_version(1);
-  };
   bool isAny = false;
-  auto rewrite = [&](auto &graph, auto *imports) {
+  auto rewrite = [&](auto &graph, auto &importer) {
     ValueGraph values(graph, model);
     if (!MaskWriter(values, form, wide, report).write(findRandomMasks(values, readFixed)))
       return;
-    addDomain(imports);
+    if (form == MaskWriter::Form::byMode)
+      importOwnDomain(importer);
     isAny = true;
   };
   for (auto &function : *model.mutable_functions())
-    rewrite(function, function.mutable_opset_import());
-  rewrite(*model.mutable_graph(), model.mutable_opset_import());
+    rewrite(function, function);
+  rewrite(*model.mutable_graph(), model);
   return isAny;
 }
 

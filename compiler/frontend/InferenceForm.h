@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The operators of the standard have a form for each: BatchNormalization and Dropout. A mask that the graph draws
-// itself (RandomMasks.h) has none. Compiled graphs have both of its values, in a node of an operator that only this
-// compiler knows, `ByMode` of the domain `ai.ortc`:
-//
-//   inputs      the value in training; the value in inference, which is spread to the shape of the first
+// itself (RandomMasks.h) has none. Compiled graphs have both of its values, in a node of this compiler's own operator
+// ByMode (OwnOperators.h).
 #pragma once
 
 #include "compiler/frontend/Model.h"
@@ -17,8 +15,6 @@
 #include <vector>
 
 namespace ortc::frontend {
-
-inline constexpr char kByMode[] = "ByMode";
 
 /// What was found.
 struct InferenceReport {

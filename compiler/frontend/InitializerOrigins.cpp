@@ -87,6 +87,27 @@ static std::vector<std::string> findReferences(std::string_view text) {
   return names;
 }
 
+/// "(%x, [1, 2], None), kwargs = {}" has "%x", "[1, 2]" and "None".
+static std::vector<std::string> splitTuple(std::string_view text) {
+  std::vector<std::string> items;
+  int depth = 0;
+  std::string item;
+  for (char c : text) {
+    bool isOpen = c == '(' || c == '[' || c == '{', isClosed = c == ')' || c == ']' || c == '}';
+    depth += isOpen - isClosed;
+    if ((depth == 1 && c == ',') || (depth == 0 && isClosed)) {
+      if (!item.empty())
+        items.push_back(std::move(item));
+      item.clear();
+    } else if (depth > 1 || (!isOpen && (c != ' ' || !item.empty()))) {
+      item += c;
+    }
+    if (depth <= 0)
+      break;
+  }
+  return items;
+}
+
 /// "%add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%mul, %x), kwargs = {})".
 TracedOperation findOperation(const proto::NodeProto &node) {
   constexpr std::string_view kTarget = "[target=", kArguments = "](args = ";
@@ -100,6 +121,7 @@ TracedOperation findOperation(const proto::NodeProto &node) {
     target += kTarget.size();
     operation.target = text.substr(target, arguments - target);
     text.remove_prefix(arguments);
+    operation.positional = splitTuple(text.substr(kArguments.size()));
   }
   operation.arguments = findReferences(text);
   return operation;

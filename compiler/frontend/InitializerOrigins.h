@@ -42,6 +42,7 @@ struct TracedOperation {
   std::string text;   ///< the same for all nodes that the operation became; empty where nothing is said
   std::string result; ///< its name in the program
   std::string target; ///< "torch.ops.aten.embedding.default"
+  std::vector<std::string> positional; ///< its arguments as they are written: "%x", "None", "0.1"
   std::vector<std::string>
       arguments; ///< results, parameters and inputs of the program that it takes, in their order
   std::vector<std::string> parameters; ///< the names of the parameters and buffers among them, each once

@@ -8,6 +8,8 @@
 //   Embedding(table, indices) -> y                            Gather along the first axis; lookups of the row `padding`
 //                                                             give the table no gradient. Negative rows count from
 //                                                             the end
+//   ByMode(training, inference) -> y                          the one or the other, by what the program is for; the
+//                                                             second is spread to the shape of the first
 #pragma once
 
 #include "compiler/frontend/GraphEdits.h"
@@ -18,7 +20,7 @@ namespace ortc::frontend {
 
 inline constexpr char kOwnDomain[] = "ai.ortc", kFakeQuantize[] = "FakeQuantize", kDetach[] = "Detach",
                       kStraightThrough[] = "StraightThrough", kEmbedding[] = "Embedding",
-                      kPaddingRow[] = "padding";
+                      kByMode[] = "ByMode", kPaddingRow[] = "padding";
 
 inline bool isOwn(const proto::NodeProto &node, std::string_view type) {
   return node.domain() == kOwnDomain && node.op_type() == type;

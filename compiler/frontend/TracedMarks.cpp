@@ -27,27 +27,14 @@ static bool isResultOf(std::string_view name, std::string_view operation) {
           std::all_of(name.begin() + 1, name.end(), [](unsigned char c) { return isdigit(c); }));
 }
 
-/// The padding row in "(args = (%p_weight, %ids, 3), kwargs = {})"; none where it is left out or negative.
+/// The padding row, which is the third argument; none where it is left out or negative.
 static std::optional<int64_t> findPaddingRow(const TracedOperation &operation) {
-  std::string_view text = operation.text;
-  size_t at = text.find("](args = (");
-  if (at == text.npos)
-    return std::nullopt;
-  text.remove_prefix(at + 10);
   constexpr std::string_view kKey = "padding_idx: ";
   std::string_view number;
-  if (size_t key = text.find(kKey); key != text.npos) {
-    number = text.substr(key + kKey.size());
-  } else {
-    text = text.substr(0, text.find(')'));
-    for (int i = 0; i < 2; ++i) {
-      size_t comma = text.find(", ");
-      if (comma == text.npos)
-        return std::nullopt;
-      text.remove_prefix(comma + 2);
-    }
-    number = text;
-  }
+  if (size_t key = operation.text.find(kKey); key != std::string::npos)
+    number = std::string_view(operation.text).substr(key + kKey.size());
+  else if (operation.positional.size() > 2)
+    number = operation.positional[2];
   int64_t row = 0;
   auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), row);
   return error == std::errc() && row >= 0 ? std::optional(row) : std::nullopt;
