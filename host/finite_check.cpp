@@ -126,15 +126,15 @@ Status FiniteCheck::visit(Session &session, const Tensor &tensor,
   return Status();
 }
 
-Status FiniteCheck::check(Session &session, bool hasState, std::optional<BadTensor> &bad) {
+Status FiniteCheck::check(Session &session, bool isAll, std::optional<BadTensor> &bad) {
   bad.reset();
   for (const Tensor &tensor : tensors) {
-    if (!tensor.isParameter && !hasState)
+    if (!tensor.isOfModel && !isAll)
       continue;
     ORTC_TRY(visit(session, tensor, [&](const uint8_t *data) {
       const Finiteness found = Finiteness::of(tensor.type, data, tensor.bytes);
       if (tensor.countBad(found) > tensor.badAtFirst)
-        bad = BadTensor{tensor.name, found};
+        bad = BadTensor{tensor.name, found, tensor.isParameter};
     }));
     if (bad)
       return Status();
@@ -142,12 +142,12 @@ Status FiniteCheck::check(Session &session, bool hasState, std::optional<BadTens
   return Status();
 }
 
-Status FiniteCheck::checkParameters(Session &session, std::optional<BadTensor> &bad) {
-  return check(session, /*hasState=*/false, bad);
+Status FiniteCheck::checkModel(Session &session, std::optional<BadTensor> &bad) {
+  return check(session, /*isAll=*/false, bad);
 }
 
 Status FiniteCheck::checkSaved(Session &session, std::optional<BadTensor> &bad) {
-  return check(session, /*hasState=*/true, bad);
+  return check(session, /*isAll=*/true, bad);
 }
 
 Status FiniteCheck::findLargest(Session &session, double &largest) {

@@ -25,6 +25,7 @@ struct Finiteness {
 struct BadTensor {
   std::string name;
   Finiteness found;
+  bool isParameter = true; ///< not a statistic, a state or a constant
   /// "'w' has 2 nan and 1 inf among its 6 values".
   std::string describe() const;
 };
@@ -37,8 +38,8 @@ public:
   Status begin(const Artifact &artifact, Session &session);
   /// The first tensor that was not finite at the beginning, or that constants of the artifact are not.
   const std::optional<BadTensor> &getBadAtFirst() const { return badAtFirst; }
-  /// The first parameter that has become so since. Reads all of them, and copies those of a device.
-  Status checkParameters(Session &session, std::optional<BadTensor> &bad);
+  /// The first parameter or running statistic that has become so since. Reads all of them, and copies those of a device.
+  Status checkModel(Session &session, std::optional<BadTensor> &bad);
   /// The same of parameters and state: NaN in both, infinities in what belongs to the model. An optimizer may have
   /// sums of squares that no number holds, and step on.
   Status checkSaved(Session &session, std::optional<BadTensor> &bad);
@@ -60,7 +61,7 @@ private:
     }
   };
   Status visit(Session &session, const Tensor &tensor, const std::function<void(const uint8_t *)> &look);
-  Status check(Session &session, bool hasState, std::optional<BadTensor> &bad);
+  Status check(Session &session, bool isAll, std::optional<BadTensor> &bad);
 
   std::vector<Tensor> tensors, constants;
   std::optional<BadTensor> badAtFirst;

@@ -31,6 +31,19 @@ static std::string describeData(const FailedStep &step, bool isNan) {
   return "";
 }
 
+/// "the data (up to 3.2) and the weights (up to 0.4)": numbers may be finite, and their products not.
+static std::string describeSizes(const FailedStep &step, double largestWeight) {
+  double largest = 0;
+  for (const InputSpec &spec : step.entry.inputs) {
+    const TensorView view = step.session.view(step.entry, spec.name);
+    size_t bytes = 0;
+    if (isFloat(spec.type) && view.data && countBytes(view.shape, view.type, bytes))
+      largest = std::max(largest, Finiteness::of(view.type, view.data, bytes).largest);
+  }
+  return "the data (up to " + formatShort(largest) + ") and the weights (up to " +
+         formatShort(largestWeight) + ")";
+}
+
 std::string describeGrowth(const FiniteCheck &check, const LossTrend &losses, double now) {
   const double first = check.getLargestAtFirst();
   std::string what;
@@ -60,20 +73,29 @@ Status explainNotFinite(const NotFiniteStep &met, std::string &reason) {
   ORTC_TRY(met.check.findLargest(met.step.session, largest));
   if (tell(describeGrowth(met.check, met.losses, largest)))
     return Status();
-  if (met.update && !met.update->found.nans)
+  // An update may have overwritten the weights that the step has read, the first one those of the beginning.
+  const std::string sizes =
+      describeSizes(met.step, met.isUntouched || met.hasUpdates ? largest : met.check.getLargestAtFirst());
+  if (met.update && met.update->isParameter && !met.update->found.nans)
     return tell("; the update is larger than its type holds: try a smaller --lr"), Status();
   if (tell(describeData(met.step, /*isNan=*/false)))
     return Status();
   if (constant)
     return tell("; the constant " + constant->describe() + ": the model's file has them"), Status();
-  if (met.update)
+  if (met.update && !met.update->isParameter)
+    reason = "; it is a statistic of the step's, and " + sizes +
+             " are finite: sums of squares beyond what its type holds; smaller numbers keep away from there";
+  else if (met.update)
     reason = "; the loss, the data and the weights before it were finite and had not grown: a gradient has "
              "no value "
              "where the model is, as that of sqrt, log or a norm at 0; an epsilon keeps away from there";
   else if (met.isUntouched || !met.hasUpdates)
-    reason = "; the data and the weights are finite and have not grown: the model has no finite value there, "
-             "as log or "
-             "a division at 0, or exp of large numbers; an epsilon or a bound keeps away from there";
+    reason = "; " + sizes +
+             " are finite and have not grown: the model has no finite value there, as log or a division at "
+             "0, or exp "
+             "and products that are larger than their type holds (float16: 65504); an epsilon, a bound or a "
+             "smaller "
+             "scale keeps away from there";
   else
     reason = "; --stop-on-nan ends before such an update and says where it comes from";
   return Status();

@@ -230,7 +230,7 @@ Status Trainer::warnOfLoss(const Entry &taken) {
 /// After an update: its loss is that of the weights before, so theirs tells of it one step late, or never.
 Status Trainer::checkWeights(const Entry &taken) {
   std::optional<BadTensor> bad;
-  ORTC_TRY(finite.checkParameters(session, bad));
+  ORTC_TRY(finite.checkModel(session, bad));
   if (!bad)
     return Status();
   isNotFinite = true;

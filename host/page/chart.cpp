@@ -14,7 +14,7 @@ namespace {
 
 // Pixels of a chart, and of what the axes' numbers and names take of it: numbers have room for the larger letters of
 // narrow screens.
-constexpr double kWidth = 640, kHeight = 300, kLeft = 84, kRight = 16, kTop = 32, kBottom = 50;
+constexpr double kWidth = 640, kHeight = 300, kLeft = 84, kRight = 28, kTop = 32, kBottom = 50;
 /// More points than this are not told apart.
 constexpr size_t kParts = 300;
 /// Of a line of text in a document, and between the charts there.

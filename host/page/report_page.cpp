@@ -23,10 +23,11 @@ constexpr const char *kStyle =
     "0 "
     "1em;background:#fff;color:#111}h1{font-size:1.4em}h2{font-size:1.15em}.charts{display:flex;flex-wrap:"
     "wrap}"
-    "figure{flex:1 1 560px;margin:0 1em 1.5em "
+    "figure{flex:1 1 560px;max-width:660px;margin:0 1em 1.5em "
     "0;min-width:0}figcaption{font-weight:600}svg{width:100%;height:auto"
     "}ul{list-style:none;margin:.3em 0;padding:0}li{display:inline-block;margin-right:1.2em;overflow-wrap:"
-    "anywhere}.key{width:28px;height:12px;vertical-align:middle}table{border-collapse:collapse;display:block;"
+    "anywhere}table{margin-bottom:1em}.key{width:28px;height:12px;vertical-align:middle}table{border-"
+    "collapse:collapse;display:block;"
     "overflow-x:auto}td,th{padding:2px 10px;border-bottom:1px solid #8884;text-align:left}"
     // Letters of a drawing that is scaled down are larger in it.
     "@media(max-width:640px){.charts{display:block}figure{margin-right:0}svg "

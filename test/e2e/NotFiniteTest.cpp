@@ -57,6 +57,24 @@ protected:
     add("Mul", {"x", "w"}, "xw");
     add("Add", {"xw", "c"}, "xwc");
     add(op, {"xwc"}, "y");
+    if (op == "BatchNormalization") {
+      auto *norm = graph->mutable_node(2);
+      for (const auto &[name, value] :
+           {std::pair("scale", 1.0f), {"bias", 0}, {"mean", 0}, {"variance", 1}}) {
+        norm->add_input(name);
+        auto *tensor = graph->add_initializer();
+        *tensor = graph->initializer(0);
+        tensor->set_name(name);
+        for (int i = 0; i < 3; ++i)
+          tensor->set_float_data(i, value);
+      }
+      norm->add_output("new_mean");
+      norm->add_output("new_variance");
+      auto *mode = norm->add_attribute();
+      mode->set_name("training_mode");
+      mode->set_type(proto::AttributeProto::INT);
+      mode->set_i(1);
+    }
     Words words{"train",    folder.write("m.onnx", model.SerializeAsString()),
                 "-o",       folder / "model",
                 "--loss",   "mse",
@@ -183,11 +201,11 @@ TEST_F(NotFiniteTest, TheModelsOwnNumbersAreNamed) {
 TEST_F(NotFiniteTest, AFormulaWithoutAValueIsNamed) {
   compile("Log", {1, 2, 3});
   std::string text = fail(zeros, {"--stop-on-nan"});
-  EXPECT_NE(
-      text.find(
-          "; the data and the weights are finite and have not grown: the model has no finite value there, as "
-          "log or a division at 0, or exp of large numbers; an epsilon or a bound keeps away from there"),
-      std::string::npos)
+  EXPECT_NE(text.find("; the data (up to 1) and the weights (up to 3) are finite and have not grown: the "
+                      "model has no finite "
+                      "value there, as log or a division at 0, or exp and products that are larger than "
+                      "their type holds "),
+            std::string::npos)
       << text;
   EXPECT_EQ(text.find("--lr"), std::string::npos) << text;
   // Without the flag a run goes on, and says as much.
@@ -195,9 +213,26 @@ TEST_F(NotFiniteTest, AFormulaWithoutAValueIsNamed) {
   EXPECT_EQ(warned.status, 0) << warned.errors;
   EXPECT_NE(warned.errors.find(
                 "warning: the loss is inf in step 1 (epoch 0); no step of this run had a finite one; the "
-                "data and the weights are finite"),
+                "data (up to 1) and the weights (up to 3) are finite"),
             std::string::npos)
       << warned.errors;
+}
+
+/// A variance that no float holds leaves the loss as it is, as all is divided by it.
+TEST_F(NotFiniteTest, ARunningStatisticThatIsInfiniteStopsTheRun) {
+  compile("BatchNormalization", {1, 2, 3});
+  const std::vector<float> rows = {1, 2, 3, 3, 2, 1, 1e30f, 2, 3, 3, 2, 1, 1, 2, 3, 3, 2, 1};
+  const std::string text = fail(rows, {"--stop-on-nan", "--steps", "3"});
+  EXPECT_NE(text.find("the weights are not finite after the update of step 2 (epoch 0, slice 1 of "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(
+      text.find(
+          "'variance' has 1 inf among its 3 values; it is a statistic of the step's, and the data (up to "
+          "1e+30) and the weights"),
+      std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("--lr"), std::string::npos) << text;
 }
 
 TEST_F(NotFiniteTest, ASmallerRateIsAdvisedWhereNumbersGrew) {

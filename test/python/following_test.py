@@ -18,7 +18,7 @@ from ortc import callbacks
 from ortc._following import Follower, Goal, Plateau
 from ortc._names import format_exact, suggest
 from losses_test import compile_two, make_data
-from support import TEST, TRAIN, WORK, compile_digits, read_checkpoint, run_tool
+from support import SOURCE, TEST, TRAIN, WORK, compile_digits, read_checkpoint, run_tool
 
 FLAGS = {
     "eval_every": "--eval-every",
@@ -183,6 +183,18 @@ class SameRunsTest(unittest.TestCase):
         with self.assertRaises(ortc.NotFiniteError):
             stopped.fit(steps=6)
         self.assertEqual(stopped.history[-1], {"event": "not_finite", "step": 4})
+
+    def test_an_infinite_statistic_stops_a_fit(self):
+        """The loss stays finite, as all is divided by the variance."""
+        source = SOURCE / "test/exporters/torch-batchnorm-torchscript-unfolded"
+        run_tool("train", source / "model.onnx", "-o", WORK / "norms", "--target", "native", "--quiet")
+        arrays = dict(np.load(source / "data.npz"))
+        name = next(name for name in arrays if arrays[name].ndim == 4)
+        session = ortc.Session(ortc.load(WORK / "norms"), stop_on_not_finite=True)
+        batch = session.artifact.tensors[name].shape[0]
+        arrays[name][batch] *= 1e30
+        with self.assertRaisesRegex(ortc.NotFiniteError, r"after the update of step 2 .*'norm.running_var' has . inf .*statistic"):
+            ortc.Trainer(session, arrays, shuffle=False).fit(steps=3)
 
     def test_an_evaluation_that_is_not_due_counts_for_nothing(self):
         trainer = ortc.Trainer(compile_digits(), TRAIN, TEST, best="loss:min", eval_every=10)

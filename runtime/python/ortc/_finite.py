@@ -7,7 +7,7 @@ As host/finite_check.h and host/not_finite.h have them, with the same words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,9 +96,9 @@ class FiniteCheck:
                 return bad
         return None
 
-    def check_parameters(self) -> Bad | None:
-        """The first parameter that is not finite any more."""
-        return self._check(self._parameters)
+    def check_model(self) -> Bad | None:
+        """The first parameter or running statistic that is not finite any more."""
+        return self._check(name for name in (*self._parameters, *self._state) if name in self._of_model)
 
     def check_saved(self) -> Bad | None:
         """The same of parameters and state."""
@@ -138,32 +138,50 @@ class FiniteCheck:
         if not reason and self.bad_at_first:
             reason = f"; {self.bad_at_first} since before the first step"
         reason = reason or self.describe_growth(losses)
-        if not reason and update and not update.nans:
+        sizes = f"the data (up to {_short(_find_largest(batch))}) and the weights (up to {_short(self.find_largest())})"
+        if not reason and update and update.name in self._parameters and not update.nans:
             reason = "; the update is larger than its type holds: try a smaller lr"
         reason = reason or _describe_data(batch, is_nan=False)
         if not reason and constant:
             reason = f"; the constant {constant}: the model's file has them"
         if reason:
             return reason
+        if update and update.name not in self._parameters:
+            return (
+                f"; it is a statistic of the step's, and {sizes} are finite: sums of squares beyond what its type holds; "
+                "smaller numbers keep away from there"
+            )
         if update:
             return (
                 "; the loss, the data and the weights before it were finite and had not grown: a gradient has no value where the "
                 "model is, as that of sqrt, log or a norm at 0; an epsilon keeps away from there"
             )
         return (
-            "; the data and the weights are finite and have not grown: the model has no finite value there, as log or a division "
-            "at 0, or exp of large numbers; an epsilon or a bound keeps away from there"
+            f"; {sizes} are finite and have not grown: the model has no finite value there, as log or a division at 0, or exp "
+            "and products that are larger than their type holds (float16: 65504); an epsilon, a bound or a smaller scale keeps "
+            "away from there"
         )
 
 
-def _describe_data(batch: Mapping[str, Any], is_nan: bool) -> str:
+def _floats(batch: Mapping[str, Any]) -> Iterator[tuple[str, NDArray[Any]]]:
     for name, given in batch.items():
         try:
             values = np.asarray(given)
         except (TypeError, ValueError, RuntimeError):  # it is on a device
             continue
-        if values.dtype.kind != "f":
-            continue
+        if values.dtype.kind == "f":
+            yield name, values
+
+
+def _find_largest(batch: Mapping[str, Any]) -> float:
+    largest = 0.0
+    for _, values in _floats(batch):
+        largest = max(largest, float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values))))
+    return largest
+
+
+def _describe_data(batch: Mapping[str, Any], is_nan: bool) -> str:
+    for name, values in _floats(batch):
         bad = np.isnan(values) if is_nan else np.isinf(values)
         if bad.any():
             place = [int(i) for i in np.unravel_index(int(bad.argmax()), values.shape)]

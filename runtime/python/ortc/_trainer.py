@@ -438,7 +438,7 @@ class Trainer:
     def _check_weights(self, batch: Batch) -> None:
         """After an update: its loss is that of the weights before, so theirs tells of it one step late, or never."""
         assert self._finite is not None
-        if (bad := self._finite.check_parameters()) is None:
+        if (bad := self._finite.check_model()) is None:
             return
         self._tell("on_event", {"event": "not_finite", "step": self.step, "tensor": bad.name})
         raise NotFiniteError(
