@@ -12,6 +12,7 @@ import pathlib
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 import warnings
 from typing import Any
 
@@ -185,6 +186,8 @@ class ExportTest(unittest.TestCase):
             self.assertEqual(list(self.folder.iterdir()), [])
         with self.assertRaisesRegex(ortc.ArgumentError, "does not take these arguments"):
             ortc.torch.export(nets.mlp(6, 3), (), self.path)
+        with unittest.mock.patch("ortc.torch._export_file._MOST_BYTES", 80), self.assertRaisesRegex(ortc.CompileError, "take 84 bytes"):
+            ortc.torch.export(nets.mlp(6, 3), (torch.randn(4, 6),), self.path)
         with self.assertRaisesRegex(ortc.ArgumentError, "there is no folder"):
             ortc.torch.export(nets.mlp(6, 3), (torch.randn(4, 6),), self.folder / "none" / "model.onnx")
 

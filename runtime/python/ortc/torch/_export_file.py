@@ -18,6 +18,9 @@ from ortc.sources import find_batch, need
 from ortc.sources.torch import Call, describe_call, write_call
 from ortc.torch._examine import Comparison, compare
 
+_MOST_BYTES = (1 << 31) - (1 << 24)
+"""Of weights: a message of protobuf, which a file is, ends at 2 GiB, and the graph takes some of that."""
+
 
 def export(
     module: torch.nn.Module,
@@ -43,6 +46,13 @@ def export(
     rows = find_batch(call.tensors, ()) if batch is not False else None
     if batch and rows is None:
         raise ArgumentError("batch=True, but the inputs have no leading dimension that is the same in all")
+    size = sum(each.numel() * each.element_size() for each in (*module.parameters(), *module.buffers()))
+    if size > _MOST_BYTES:
+        raise CompileError(
+            f"the module's weights take {size} bytes, and one ONNX file holds at most {_MOST_BYTES}: "
+            "torch.onnx.export(..., dynamo=True, optimize=False, external_data=True) puts them into a file of their own, "
+            "and ortc.torch.check compares both with the module"
+        )
     place = Path(os.path.abspath(path))
     if not place.parent.is_dir():
         raise ArgumentError(f"there is no folder {place.parent}")
