@@ -188,6 +188,10 @@ class ExportTest(unittest.TestCase):
             ortc.torch.export(nets.mlp(6, 3), (), self.path)
         with unittest.mock.patch("ortc.torch._export_file._MOST_BYTES", 80), self.assertRaisesRegex(ortc.CompileError, "take 84 bytes"):
             ortc.torch.export(nets.mlp(6, 3), (torch.randn(4, 6),), self.path)
+        with self.assertRaisesRegex(ortc.ArgumentError, "is a folder: name the file"):
+            ortc.torch.export(nets.mlp(6, 3), (torch.randn(4, 6),), self.folder)
+        with self.assertRaisesRegex(ortc.ArgumentError, "and must be a torch.nn.Module"):
+            ortc.torch.export(torch.sin, (torch.randn(4, 6),), self.path)
         with self.assertRaisesRegex(ortc.ArgumentError, "there is no folder"):
             ortc.torch.export(nets.mlp(6, 3), (torch.randn(4, 6),), self.folder / "none" / "model.onnx")
 
@@ -244,6 +248,16 @@ class ExportTest(unittest.TestCase):
         self.export_otherwise(nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.3, inplace=True)), (x,), "plain")
         with self.assertRaises(ortc.DifferenceError):
             ortc.torch.check(drawn, self.path, (x,), verbose=False)
+
+    def test_modules_that_train_nothing(self) -> None:
+        """Gradients of their inputs are compared all the same."""
+        model, x = nets.Function(lambda x: x + (x.round() - x).detach()).requires_grad_(False), torch.randn(4, 6)
+        found = ortc.torch.export(model, (x,), self.path, verbose=False)
+        self.assertIn("gradient of input", {row.what for row in found.rows})
+        self.export_otherwise(model, (x,), "TorchScript")
+        with self.assertRaises(ortc.DifferenceError) as caught:
+            ortc.torch.check(model, self.path, (x,), verbose=False)
+        self.assertIn("gradient of input", {row.what for row in caught.exception.comparison.rows if not row.passed})
 
     def test_weights_that_an_exporter_turns(self) -> None:
         class Turned(nn.Module):

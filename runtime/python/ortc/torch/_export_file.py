@@ -54,6 +54,8 @@ def export(
             "and ortc.torch.check compares both with the module"
         )
     place = Path(os.path.abspath(path))
+    if place.is_dir():
+        raise ArgumentError(f"{place} is a folder: name the file")
     if not place.parent.is_dir():
         raise ArgumentError(f"there is no folder {place.parent}")
     with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
@@ -107,7 +109,9 @@ def check(
     return found
 
 
-def _describe(module: torch.nn.Module, args: Any, kwargs: Mapping[str, Any] | None) -> Call:
+def _describe(module: Any, args: Any, kwargs: Mapping[str, Any] | None) -> Call:
+    if not isinstance(module, torch.nn.Module):
+        raise ArgumentError(f"the first argument is of type {type(module).__qualname__}, and must be a torch.nn.Module")
     if isinstance(args, torch.Tensor):
         args = (args,)
     if isinstance(args, Mapping):

@@ -102,7 +102,7 @@ class _Comparing:
         ]
         wanted = [own for own, name in self.names.items() if name in self.first.inputs]
         flags = {"batch_norm": "as-exported:unbiased=1", **self.flags} if self.first.statistics else self.flags
-        return FileStep(path, folder, shapes, sources if self.weights else [], wanted, flags)
+        return FileStep(path, folder, shapes, sources, wanted, flags)
 
     def _check_shapes(self) -> None:
         pairs = [(own, self.inputs[name]) for own, name in self.names.items()]
