@@ -169,7 +169,7 @@ void defineRegions(const StaticModel &model, Macros &macros) {
     }
 }
 
-/// Bytes as an initialiser of an array.
+/// Bytes as an initializer of an array.
 void appendBytes(std::string &text, const uint8_t *bytes, size_t count) {
   for (size_t i = 0; i < count; ++i)
     text += std::to_string(bytes[i]) + (i % 32 == 31 || i + 1 == count ? ",\n" : ",");

@@ -256,9 +256,9 @@ Status Compilation::checkTrained() const {
     frozen = frozen ? frozen : &item;
   }
   std::string why = frozen ? "none of its " + std::to_string(compiled.facts.initializers.size()) +
-                                 " float initialisers is trained ('" + frozen->name + "': " + frozen->reason +
+                                 " float initializers is trained ('" + frozen->name + "': " + frozen->reason +
                                  "); change --train or --freeze"
-                           : "it has no float initialiser";
+                           : "it has no float initializer";
   return Status::refusal(options.model + ": there is nothing to train: " + why +
                          ", or give --loss none for prediction only");
 }

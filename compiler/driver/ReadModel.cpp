@@ -43,8 +43,8 @@ static void findNameLists(const CompileOptions &options, Compiled &compiled, Mod
   for (const auto &[list, effect] :
        {std::pair(&facts.trainable, "to be trained"), std::pair(&facts.frozen, "not to be trained")})
     if (*list)
-      compiled.notes.push_back((*list)->getText() + " names " + std::to_string((*list)->getNames()->size()) +
-                               " tensors " + effect +
+      compiled.notes.push_back((*list)->getText() + " names " +
+                               formatCount(int64_t((*list)->getNames()->size()), "tensor") + " " + effect +
                                (options.train.empty() ? "" : "; --train decides instead"));
 }
 

@@ -110,6 +110,22 @@ private:
     for (const proto::StringStringEntryProto &entry : entries) {
       name("the key of metadata", entry.key());
       text("the value of metadata", entry.value());
+      if (entry.key().rfind("ortc.", 0) == 0)
+        lines(entry.key(), entry.value());
+    }
+  }
+
+  /// Lines of what is ours hold a name, or two around "=".
+  void lines(const std::string &key, std::string_view value) {
+    constexpr size_t kMost = 2 * kMostNameBytes + 1;
+    for (std::string_view rest = value; status.isOk() && !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      if (line.size() > kMost)
+        status =
+            Status::refusal(printable(key) + " of the model has a line of " + std::to_string(line.size()) +
+                            " bytes, '" + beginning(line, 40) + "', but two names have at most " +
+                            std::to_string(kMost) + "; a line has one name, or two around '='");
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     }
   }
 

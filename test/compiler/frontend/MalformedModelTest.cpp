@@ -500,6 +500,23 @@ TEST_P(LongNamesTest, AreRefused) {
 INSTANTIATE_TEST_SUITE_P(All, LongNamesTest, testing::ValuesIn(kPlaces),
                          [](const auto &info) { return std::string(info.param.name); });
 
+TEST(LongLinesTest, OfOwnMetadataAreRefused) {
+  for (size_t size : {8193, 8194}) {
+    proto::ModelProto model = smallModel();
+    for (const char *key : {"ortc.frozen", "other"}) {
+      auto *entry = model.add_metadata_props();
+      entry->set_key(key);
+      entry->set_value("w\n" + std::string(key[5] ? size : 1 << 20, 'n') + "\nx");
+    }
+    EXPECT_EQ(check(model), size == 8193
+                                ? ""
+                                : "'m.onnx': ortc.frozen of the model has a line of 8194 bytes, '" +
+                                      std::string(40, 'n') +
+                                      "...', but two names have at most 8193; a line has one name, or two "
+                                      "around '='");
+  }
+}
+
 TEST(LongTextTest, IsNoName) {
   const std::string text(1 << 20, 't');
   proto::ModelProto model = smallModel();

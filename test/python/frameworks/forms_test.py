@@ -264,7 +264,7 @@ class ReasonsTest(unittest.TestCase):
                 "2 of its operators cannot be compiled: Foo: a Bar in 'head': b",
             "'m.model.head.bias' has 3 values, --memory-budget 10 is too small":
                 "'head.bias' has 3 values, memory_budget= 10 is too small",
-            "there is nothing to train: none of its 2 float initialisers is trained ('m.w': x); change --train or --freeze":
+            "there is nothing to train: none of its 2 float initializers is trained ('m.w': x); change --train or --freeze":
                 "none of its parameters is trained",
         }
         for text, wanted in cases.items():
