@@ -38,7 +38,7 @@ public:
   Status begin(const Artifact &artifact, Session &session);
   /// The first tensor that was not finite at the beginning, or that constants of the artifact are not.
   const std::optional<BadTensor> &getBadAtFirst() const { return badAtFirst; }
-  /// The first parameter or running statistic that has become so since. Reads all of them, and copies those of a device.
+  /// The first parameter or running statistic that has become so since. Reads them all, and copies those of a device.
   Status checkModel(Session &session, std::optional<BadTensor> &bad);
   /// The same of parameters and state: NaN in both, infinities in what belongs to the model. An optimizer may have
   /// sums of squares that no number holds, and step on.
