@@ -101,6 +101,10 @@ class Table:
 table = Table()
 
 
+def system() -> Any:
+    return sys.modules["os"]
+
+
 class Square(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
@@ -144,6 +148,7 @@ class Reading(nn.Module):
         y = elsewhere.bend(y)  # type: ignore[attr-defined]
         y = wrapped(without_gradients(y)) + cached(3) + len(table) + Square.apply(y)
         y = y * float(os.environ.get("ORTC_KEY_A", "1")) * float(environ["ORTC_KEY_B"]) * float(getenv("ORTC_KEY_C", "1"))
+        y = y * float(system().environ.get("ORTC_KEY_E", "1"))
         y = y * float("ORTC_KEY_D" in os.environ) + local.__name__.count("x") + (lambda: SCALE)() + distance(x, x)
         return self.helper(y) * self.factor
 
@@ -229,6 +234,7 @@ class KeysTest(unittest.TestCase):
             "the environment, by item": (os.environ, "ORTC_KEY_B", "2"),
             "the environment, by getenv": (os.environ, "ORTC_KEY_C", "2"),
             "the environment, by in": (os.environ, "ORTC_KEY_D", "2"),
+            "the environment, of what a function gives": (os.environ, "ORTC_KEY_E", "2"),
         }
         before = digest(self.module)
         seen = {before}
