@@ -216,6 +216,20 @@ class CallbacksTest(unittest.TestCase):
         self.assertEqual(Watch.seen, ["7"] * 4)
         self.assertEqual(read_checkpoint(path)[0]["run.step"], "10")
 
+    def test_files_of_events(self):
+        """A new fit replaces them, one that goes on adds to them; the folder is that of the beginning."""
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        os.chdir(WORK)
+        log = callbacks.JSONL("events.jsonl")
+        os.chdir("/")
+        trainer = ortc.Trainer(compile_digits(), TRAIN, callbacks=[log])
+        trainer.fit(steps=2)
+        trainer.fit(steps=3)
+        self.assertEqual(len(read_steps(WORK / "events.jsonl")), 5)
+        ortc.Trainer(compile_digits(), TRAIN, callbacks=[log]).fit(steps=1)
+        self.assertEqual(len(read_steps(WORK / "events.jsonl")), 1)
+
     def test_a_failed_fit_ends_its_callbacks(self):
         arrays = load_arrays(TRAIN)
         arrays["label"][100] = 12
@@ -306,13 +320,22 @@ class RefusedTest(unittest.TestCase):
                            (folder / "manifest.json", "would overwrite the artifact's")):
             for save in (session.save, ortc.Trainer(session, TRAIN).save, lambda each: ortc.Trainer(folder, TRAIN, save=each),
                          lambda each: ortc.Trainer(folder, TRAIN, TEST, save_best=each),
-                         lambda each: ortc.Trainer(folder, TRAIN, callbacks=[callbacks.Checkpoint(each), Never()]).fit()):
+                         lambda each: ortc.Trainer(folder, TRAIN, callbacks=[callbacks.Checkpoint(each), Never()]).fit(),
+                         lambda each: ortc.Trainer(folder, TRAIN, callbacks=[callbacks.JSONL(each), Never()]).fit()):
                 with self.assertRaisesRegex(ortc.ArgumentError, text):
                     save(path)
         with self.assertRaisesRegex(ortc.ArgumentError, "would overwrite train .*data.npz"):
             ortc.Trainer(folder, data).save(data)
         with self.assertRaisesRegex(ortc.ArgumentError, "is a folder"):
             ortc.Trainer(folder, TRAIN, save="")
+        for callback in (callbacks.JSONL(data), callbacks.Checkpoint(data)):
+            with self.assertRaisesRegex(ortc.ArgumentError, "would overwrite train .*data.npz; name another file"):
+                ortc.Trainer(folder, data, callbacks=[callback, Never()]).fit()
+        missing = files / "none" / "metrics.jsonl"
+        with self.assertRaisesRegex(ortc.ArgumentError, "metrics.jsonl: cannot be written: there is no folder .*none"):
+            ortc.Trainer(folder, TRAIN, callbacks=[callbacks.JSONL(missing), Never()]).fit()
+        with self.assertRaisesRegex(ortc.ArgumentError, "path of JSONL is 3, but must be the path of a file"):
+            callbacks.JSONL(3)
         for options in ({"eval": data, "save": data}, {"eval": data, "save_best": data}):
             with self.assertRaisesRegex(ortc.ArgumentError, "would overwrite eval .*data.npz; name another file"):
                 ortc.Trainer(folder, TRAIN, **options)

@@ -544,11 +544,15 @@ class Trainer:
             keep_checkpoint(self._save, self.step, self._keep, self._loaded)
         self._tell("on_event", {"event": "save", "step": self.step, "file": os.fspath(self._save)})
 
+    def list_files(self) -> list[tuple[str, File]]:
+        """Those that it reads, and what each is."""
+        return list(self._read)
+
     def save(self, path: File) -> None:
         """A checkpoint with the place in the data, which load and `ortc run --load` go on from. Behind a step within an epoch of an
         iterable that place is the next epoch. Raises NotFiniteError, and leaves the file as it was, where a tensor is not finite
         any more; `session.save` writes what there is."""
-        check_output("save", path, self._read)
+        check_output("save", path, self.list_files())
         if self._finite is not None and (bad := self._finite.check_saved()) is not None:
             loss = f", and the loss is not finite since step {self._failed_step}" if self._failed_step >= 0 else ""
             reason = self._finite.describe_growth(self._losses_seen)

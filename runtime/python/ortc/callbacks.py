@@ -46,14 +46,24 @@ class Callback:
 
 
 class JSONL(Callback):
-    """A line of JSON for each step and event, as `ortc run --metrics` writes them."""
+    """A line of JSON for each step and event, as `ortc run --metrics` writes them. A fit that begins at step 0 writes a new file, and
+    replaces what is there; one that goes on adds to it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = path
+        """A path that is relative is so to the folder that is current now."""
+        if not isinstance(path, (str, os.PathLike)):
+            raise ArgumentError(f"path of JSONL is {path!r}, but must be the path of a file")
+        self.path = os.path.abspath(os.fspath(path))
         self._file: TextIO | None = None
 
     def on_begin(self, trainer: Trainer) -> None:
-        self._file = open(self.path, "a" if trainer.step else "w", encoding="utf-8")  # noqa: SIM115
+        check_output("JSONL", self.path, trainer.list_files())
+        try:
+            self._file = open(self.path, "a" if trainer.step else "w", encoding="utf-8")  # noqa: SIM115
+        except OSError as error:
+            folder = os.path.dirname(self.path)
+            reason = error.strerror if os.path.isdir(folder) else f"there is no folder {folder}"
+            raise ArgumentError(f"{self.path}: cannot be written: {reason}") from error
 
     def _write(self, event: Event) -> None:
         assert self._file is not None
@@ -248,7 +258,7 @@ class Checkpoint(Callback):
         self._monitor = _Monitor(monitor, mode) if monitor is not None else None
 
     def on_begin(self, trainer: Trainer) -> None:
-        check_output("Checkpoint", self.path, trainer.session.artifact.list_files())
+        check_output("Checkpoint", self.path, trainer.list_files())
 
     def on_step(self, trainer: Trainer, event: Event) -> None:
         if self.every and event["step"] % self.every == 0:
