@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "host/artifact.h"
 #include "host/data/convert.h"
@@ -88,14 +89,29 @@ std::string Base::identify(const std::set<std::string> &names) const {
   return std::to_string(ortc::checksumOf(sum));
 }
 
-/// Whether an optimizer, or `--accumulate`, keeps it beside a tensor of the file.
-static bool isStateOf(const std::string &name, const DataSource &source) {
+static bool isIdentifier(std::string_view text) {
+  auto isLetter = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return !text.empty() && isLetter(text[0]) &&
+         std::all_of(text.begin(), text.end(), [&](char c) { return isLetter(c) || (c >= '0' && c <= '9'); });
+}
+
+/// Whether an optimizer, or `--accumulate`, keeps it beside a tensor of the file. Of a function of ONNX, any name may
+/// be that of a state, which is of the tensor's shape or one number.
+static Status findState(const std::string &name, const Shape &shape, const DataSource &source,
+                        bool &isState) {
   static const std::set<std::string> kStates = {
       "acc_delta",      "accumulated",       "col_var", "ema",      "exp_avg",        "exp_avg_sq",
       "exp_avg_absmax", "exp_avg_sq_absmax", "exp_inf", "grad_avg", "max_exp_avg_sq", "momentum_buffer",
       "row_var",        "square_avg",        "sum",     "swa",      "variance",       "z_minus_x"};
   size_t dot = name.rfind('.');
-  return dot != std::string::npos && kStates.count(name.substr(dot + 1)) && source.has(name.substr(0, dot));
+  isState = dot != std::string::npos && source.has(name.substr(0, dot));
+  if (!isState || kStates.count(name.substr(dot + 1)))
+    return Status();
+  Array of;
+  ORTC_TRY(source.load(name.substr(0, dot), of));
+  bool isNumber = std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size == 1; });
+  isState = isIdentifier(std::string_view(name).substr(dot + 1)) && (isNumber || shape == of.shape);
+  return Status();
 }
 
 static Status readCheckpoint(const std::string &path, Base &base) {
@@ -107,7 +123,9 @@ static Status readCheckpoint(const std::string &path, Base &base) {
     ORTC_TRY(source->load(name, array));
     base.arrays.push_back({name, array.type, array.shape, {array.data, array.data + array.bytes}});
     bool isNumber = array.shape.empty() && array.type == DataType::Float64;
-    if (isFloat(array.type) && !isNumber && name != "loss_scale" && !isStateOf(name, *source))
+    bool isState = false;
+    ORTC_TRY(findState(name, array.shape, *source, isState));
+    if (isFloat(array.type) && !isNumber && name != "loss_scale" && !isState)
       base.changing.insert(name);
   }
   return Status();

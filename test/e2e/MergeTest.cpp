@@ -7,6 +7,7 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "ortc/delta.h"
 #include "test/e2e/Session.h"
@@ -232,6 +233,24 @@ TEST_F(MergeTest, DevicesWriteTheDeltasOfTheTool) {
         EXPECT_EQ(values.type, device[name].type) << name;
       }
     }
+}
+
+TEST_F(MergeTest, StatesOfFunctionsAreLeftOut) {
+  // Their names are the function's own: one for each tensor, and one number.
+  compile("function", {"--optimizer", "onnx:" + sourcePath("functions/adagrad_norm.onnx") + ":lr=0.1"});
+  run("function", "fa", "4", {"--seed", "1"});
+  run("function", "fb", "7", {"--seed", "2"});
+  ASSERT_GT(loadValues(path("fa")).size(), 5u) << "there is no state";
+  for (const char *base : {"function", "fa"}) {
+    mustRun({"delta", path(base), path("fb"), "-o", path("fd"), "--quiet"});
+    shared->write("fdevice", deltaOf(path("function"), path("fb"), *(base + 1) == 'a' ? path("fa") : "",
+                                     ORTC_DELTA_FLOAT));
+    EXPECT_EQ(metadataOf("fd"), metadataOf("fdevice")) << base;
+    std::set<std::string> names;
+    for (const auto &[name, values] : loadValues(path("fd")))
+      names.insert(name);
+    EXPECT_EQ(names, (std::set<std::string>{"0.bias", "0.weight", "2.bias", "2.weight"})) << base;
+  }
 }
 
 TEST_F(MergeTest, ABaseAndTheMeanOfDeltas) {

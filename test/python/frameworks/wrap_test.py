@@ -256,6 +256,21 @@ class TorchTest(unittest.TestCase):
         self.assertNotIn("forward", compiled.__dict__)
         self.same(eager(x), compiled(x), "restored")
 
+    def test_shallow_copies(self) -> None:
+        """They have the forward of the module, and parameters of their own later; so have replicas of DataParallel."""
+        compiled, _ = self.pair(Mlp())
+        x = torch.randn(5, 6)
+        for hooks in (False, True):
+            other = copy.copy(compiled)
+            other._modules = dict(other._modules)
+            other.first = nn.Linear(6, 8)
+            if hooks:
+                other.register_forward_hook(lambda module, given, result: None)
+            wanted = type(other).forward(other, x)
+            self.assertGreater(distance(compiled(x).detach(), wanted.detach()), 0.01)
+            self.same(wanted, other(x), "another layer")
+        self.assertEqual(sum(ortc.torch.report(compiled).eager.values()), 2)
+
     def test_moved_memory(self) -> None:
         compiled, eager = self.pair(Mlp())
         x = torch.randn(5, 6)

@@ -295,6 +295,20 @@ def _work(request: Request, folder: Path) -> None:
         os._exit(1)
 
 
+def _forget_origins(module: torch.nn.Module) -> None:
+    """Hooks on gradients of parameters, which see those that PyTorch makes, not those that it hands on; and what a parameter was
+    computed from, as by torch.func.functional_call."""
+    leaves: dict[int, Any] = {}
+    for each in module.modules():
+        for name, parameter in each._parameters.items():
+            if parameter is None:
+                continue
+            if parameter.grad_fn is not None:
+                parameter = leaves.setdefault(id(parameter), parameter.detach().requires_grad_())
+                each._parameters[name] = parameter
+            parameter._backward_hooks = None
+
+
 def _make(request: Request, folder: Path) -> None:
     status = 1
     try:
@@ -303,8 +317,7 @@ def _make(request: Request, folder: Path) -> None:
         os.dup2(log, 1)
         os.dup2(log, 2)
         _symbolics.register()
-        for parameter in request.module.parameters():  # of the gradients that PyTorch makes, not of those it hands on
-            parameter._backward_hooks = None
+        _forget_origins(request.module)
         with _cache.lock(request.digest):  # of several processes one compiles
             found = _cache.find(request.digest)
             if found is None:

@@ -51,4 +51,9 @@ def explain_exception(error: BaseException) -> str:
     """What the module, PyTorch or its exporter has raised."""
     if isinstance(error, torch.onnx.errors.OnnxExporterError):
         return f"{explain_exporter(error)}; the modules around what it says may be compiled: compile_(model.part)"
+    if "vector::_M_range_check" in str(error):
+        return (
+            "PyTorch's exporter to ONNX fails, as it does where nothing reads the packed output of a recurrent layer: "
+            f"pad_packed_sequence of it lets it be written ({error})"
+        )
     return f"exporting the module, or comparing it with PyTorch, has ended with {type(error).__name__}: {error}"

@@ -10,6 +10,7 @@ import functools
 import inspect
 import math
 import os
+import sys
 import types
 import warnings
 from collections import OrderedDict
@@ -141,6 +142,10 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if args and args[0] is self.module:  # as a bound method: accelerate, where it takes mixed precision away
             args = args[1:]
+        caller = sys._getframe(1).f_locals.get("self")
+        if caller is not self.module and isinstance(caller, torch.nn.Module) and caller.__dict__.get("forward") is self:
+            self.report.eager["it is a shallow copy (copy.copy), which has this forward, and may have other parameters"] += 1
+            return type(caller).forward(caller, *args, **kwargs)
         if is_traced():
             return self._eager(args, kwargs)
         leaves: Sequence[Any] = args
