@@ -278,6 +278,8 @@ add("triplet_margin_loss", lambda x, y, z: F.triplet_margin_loss(x, y, z), A, B,
 add("triplet_margin_loss swap", lambda x, y, z: F.triplet_margin_loss(x, y, z, swap=True), A, B, A.flip(0))
 add("triplet_margin_with_distance", lambda x, y, z: F.triplet_margin_with_distance_loss(x, y, z), A, B, A.flip(0))
 add("multi_margin_loss", lambda x: F.multi_margin_loss(x, LABELS), LOGITS)
+add("multi_margin_loss squared", lambda x: F.multi_margin_loss(x, LABELS, p=2, weight=torch.tensor([1.0, 0.0, 2.0, 0.5]).to(x), reduction="none"), LOGITS)
+add("multi_margin_loss of one", lambda x: F.multi_margin_loss(x, torch.tensor(1)), LOGITS[0])
 add("multilabel_margin_loss", lambda x: F.multilabel_margin_loss(x, torch.tensor([[0, 2, -1, 0]] * 7)), LOGITS)
 add("multilabel_soft_margin_loss", lambda x: F.multilabel_soft_margin_loss(x, (B > 0).float()), LOGITS)
 add("soft_margin_loss", lambda x: F.soft_margin_loss(x, torch.sign(B - 0.5)), LOGITS)

@@ -19,8 +19,6 @@ from ortc._errors import CompileError
 
 _MEAN, _SUM = 1, 2
 """Numbers of reductions."""
-_LARGE = 3e38
-"""In the place of infinities, which times zero are no numbers."""
 
 
 def _reduce(loss: Tensor, reduction: int) -> Tensor:
@@ -35,26 +33,6 @@ def _l1(x: Tensor, y: Tensor, reduction: int = _MEAN) -> Tensor:
     return _reduce((x - y).abs(), reduction)
 
 
-def _with_gradient(value: Tensor, *pairs: tuple[Tensor, Tensor]) -> Tensor:
-    """The numbers of `value`, with these derivatives by these tensors."""
-    result = value.detach()
-    for x, derivative in pairs:
-        if x.requires_grad:
-            result = result + (x - x.detach()) * torch.clamp(derivative.detach(), min=-_LARGE, max=_LARGE)
-    return result
-
-
-def _binary_cross_entropy(x: Tensor, y: Tensor, weight: Tensor | None = None, reduction: int = _MEAN) -> Tensor:
-    """Logarithms end at -100, and the gradient at a divisor of 1e-12."""
-    hit, miss = torch.clamp(torch.log(x), min=-100), torch.clamp(torch.log(1 - x), min=-100)
-    loss = _with_gradient(
-        (y - 1) * miss - y * hit,
-        (x, (x - y) / torch.clamp((1 - x) * x, min=1e-12)),
-        (y, torch.log(1 - x) - torch.log(x)),
-    )
-    return _reduce(loss if weight is None else loss * weight, reduction)
-
-
 def _poisson(x: Tensor, y: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     loss = torch.exp(x) - y * x if log_input else x - y * torch.log(x + eps)
     if full:  # Stirling's formula
@@ -63,10 +41,6 @@ def _poisson(x: Tensor, y: Tensor, log_input: bool, full: bool, eps: float, redu
         stirling = safe * torch.log(safe) - safe + 0.5 * torch.log(2 * math.pi * safe)
         loss = loss + torch.where(is_large, stirling, torch.zeros_like(y))
     return _reduce(loss, reduction)
-
-
-def _soft_margin(x: Tensor, y: Tensor, reduction: int = _MEAN) -> Tensor:
-    return _reduce(torch.nn.functional.softplus(-y * x), reduction)
 
 
 def _hinge_embedding(x: Tensor, y: Tensor, margin: float = 1.0, reduction: int = _MEAN) -> Tensor:
@@ -106,20 +80,6 @@ def _triplet_margin(
     return _reduce(_at_least_zero(margin + _distance(x, near, p, eps) - distance), reduction)
 
 
-def _multi_margin(
-    x: Tensor, y: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: int = _MEAN
-) -> Tensor:
-    """At the bound itself there is no gradient, which is that of relu."""
-    rows, labels = (x, y) if x.dim() > 1 else (x[None], y.reshape(1))
-    gap = torch.relu(margin - rows.gather(1, labels[:, None]) + rows)
-    gap = gap if p == 1 else gap * gap
-    if weight is not None:
-        gap = gap * weight[labels][:, None]
-    others = torch.arange(rows.shape[1])[None] != labels[:, None]
-    loss = torch.where(others, gap, torch.zeros_like(gap)).sum(1) / rows.shape[1]
-    return _reduce(loss if x.dim() > 1 else loss[0], reduction)
-
-
 def _refuse(name: str, instead: str) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
         raise CompileError(f"{name} is not compiled: {instead}")
@@ -130,9 +90,6 @@ def _refuse(name: str, instead: str) -> Callable[..., Any]:
 _OUTSIDE = "let the module give what it takes, and compute it outside"
 FORMULAS: list[tuple[Any, str, Callable[..., Any]]] = [
     (torch._C._nn, "l1_loss", _l1),
-    (torch._C._nn, "binary_cross_entropy", _binary_cross_entropy),
-    (torch._C._nn, "soft_margin_loss", _soft_margin),
-    (torch._C._nn, "multi_margin_loss", _multi_margin),
     (torch, "poisson_nll_loss", _poisson),
     (torch, "hinge_embedding_loss", _hinge_embedding),
     (torch, "margin_ranking_loss", _margin_ranking),

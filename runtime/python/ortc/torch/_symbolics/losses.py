@@ -116,9 +116,9 @@ def _multi_margin(g: Any, x: Any, target: Any, p: Any, margin: Any, weight: Any,
     power, width = number(p, "f", "p"), float(number(margin, "f", "margin"))
     if power not in (1, 2):
         raise CompileError(f"multi_margin_loss has p={power}; 1 and 2 are what there is")
-    if rank(x) != 2:
-        raise CompileError(f"multi_margin_loss of {rank(x)} dimensions is not compiled; give it a batch")
-    classes = helper._get_tensor_sizes(x)[1]
+    classes, is_single = helper._get_tensor_sizes(x)[-1], rank(x) == 1
+    if is_single:
+        x, target = g.op("Unsqueeze", x, constant(g, [0])), g.op("Reshape", target, constant(g, [-1]))
     places = g.op("Unsqueeze", target, constant(g, [1]))
     one, own = Number(g, x), Number(g, g.op("GatherElements", x, places, axis_i=1))
     far = one - own + width
@@ -126,7 +126,8 @@ def _multi_margin(g: Any, x: Any, target: Any, p: Any, margin: Any, weight: Any,
     costs = (other | (far <= 0.0)).then(0.0, far if power == 1 else far * far)
     if not is_none(weight):
         costs = costs * Number(g, g.op("Unsqueeze", g.op("Gather", weight, target), constant(g, [1])))
-    return _reduce(g, g.op("Mul", g.op("ReduceSum", costs.value, constant(g, [1]), keepdims_i=0), like(g, x, 1 / classes)), reduction)
+    loss = g.op("Mul", g.op("ReduceSum", costs.value, constant(g, [1]), keepdims_i=0), like(g, x, 1 / classes))
+    return _reduce(g, g.op("Squeeze", loss, constant(g, [0])) if is_single else loss, reduction)
 
 
 def _soft_margin(g: Any, x: Any, y: Any, reduction: Any) -> Any:
