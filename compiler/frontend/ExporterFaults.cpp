@@ -8,6 +8,15 @@
 namespace ortc::frontend {
 
 std::string findExporterFault(const proto::NodeProto &node) {
+  if (node.op_type() == "ScatterElements" && node.domain().empty()) {
+    TracedOperation operation = findOperation(node);
+    bool isMean = operation.target == "torch.ops.aten.scatter_reduce.two" &&
+                  operation.positional.size() > 4 && operation.positional[4] == "mean";
+    return isMean ? "PyTorch's exporter has written scatter_reduce with reduce='mean' as one that keeps the "
+                    "last "
+                    "of several values; divide a 'sum' by the counts, which are a 'sum' of ones"
+                  : "";
+  }
   if (node.op_type() != "LSTM" || !node.domain().empty())
     return "";
   TracedOperation operation = findOperation(node);

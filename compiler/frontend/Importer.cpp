@@ -7,6 +7,7 @@
 
 #include "compiler/frontend/ImportTypes.h"
 #include "compiler/frontend/InitializerOrigins.h"
+#include "compiler/frontend/TracedFormulas.h"
 #include "compiler/frontend/TracedNorms.h"
 #include "compiler/frontend/TracedTies.h"
 #include "compiler/frontend/onnx.pb.h"
@@ -319,6 +320,10 @@ LogicalResult Importer::importNode(const proto::NodeProto &node, Values &values,
     op->setAttr(onnx::kTracedTies, builder.getStringAttr(said == TracedTies::bound    ? onnx::kBound
                                                          : said == TracedTies::shared ? onnx::kShared
                                                                                       : onnx::kFirst));
+  if (isOfMaskedAttention(node))
+    op->setAttr(onnx::kMaskedAttention, builder.getUnitAttr());
+  if (double smoothing = findLabelSmoothing(node))
+    op->setAttr(onnx::kLabelSmoothing, builder.getF64FloatAttr(smoothing));
   for (auto [region, graph] : llvm::zip(op.getGraphs(), graphs)) {
     OpBuilder::InsertionGuard guard(builder);
     builder.createBlock(&region);

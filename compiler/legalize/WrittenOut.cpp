@@ -8,6 +8,7 @@
 #include "mlir/IR/Matchers.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 
@@ -83,6 +84,12 @@ Value logarithm(TensorBuilder &b, Value x) {
     auto left = sum.getLhs().getDefiningOp<math::ExpOp>(), right = sum.getRhs().getDefiningOp<math::ExpOp>();
     if (left && right)
       return logAddExp(b, left.getOperand(), right.getOperand());
+    auto first = sum.getLhs().getDefiningOp<math::PowFOp>(),
+         second = sum.getRhs().getDefiningOp<math::PowFOp>();
+    double base = first && second ? numberOf(first.getLhs()).value_or(0) : 0;
+    if (base > 1 && numberOf(second.getLhs()) == base)
+      return logAddExp(b, b.mulScalar(first.getRhs(), std::log(base)),
+                       b.mulScalar(second.getRhs(), std::log(base)));
   }
   if (auto odds = x.getDefiningOp<arith::DivFOp>(); odds && complementOf(odds.getRhs()) == odds.getLhs()) {
     // Positive wherever there is a logarithm, for -0, too.
@@ -124,6 +131,45 @@ Value rootOfSquares(TensorBuilder &b, Value x, double exponent) {
   Value isZero = b.compare(FloatPredicate::OEQ, x, b.zerosLike(x));
   Value safe = b.select(isZero, b.constantLike(x, 1), x);
   return b.select(isZero, b.zerosLike(x), b.pow(safe, b.constantLike(x, exponent)));
+}
+
+//===----------------------------------------------------------------------===//
+// Losses
+//===----------------------------------------------------------------------===//
+
+/// Of max(log(x), -100), log(x) as it is; null for others.
+static math::LogOp boundedLogarithm(Value value) {
+  auto larger = value.getDefiningOp<arith::SelectOp>();
+  auto logarithm = larger ? larger.getTrueValue().getDefiningOp<math::LogOp>() : nullptr;
+  auto rest = larger ? larger.getFalseValue().getDefiningOp<arith::SelectOp>() : nullptr;
+  return logarithm && rest && numberOf(rest.getTrueValue()) == -100.0 ? logarithm : nullptr;
+}
+
+/// Whether a value is 1 - x, or -x + 1.
+static bool isComplement(Value value, Value x) {
+  if (complementOf(value) == x)
+    return true;
+  auto sum = value.getDefiningOp<arith::AddFOp>();
+  auto negated = sum ? sum.getLhs().getDefiningOp<arith::NegFOp>() : nullptr;
+  return negated && negated.getOperand() == x && numberOf(sum.getRhs()) == 1.0;
+}
+
+// (y - 1) max(log(1 - x), -100) - y max(log(x), -100), for a probability x and a label y.
+Value subtractWrittenOut(TensorBuilder &b, Value a, Value c) {
+  auto missed = a.getDefiningOp<arith::MulFOp>(), hit = c.getDefiningOp<arith::MulFOp>();
+  if (!missed || !hit)
+    return {};
+  auto share = missed.getLhs().getDefiningOp<arith::SubFOp>();
+  math::LogOp ofRest = boundedLogarithm(missed.getRhs()), ofX = boundedLogarithm(hit.getRhs());
+  if (!share || !ofRest || !ofX || share.getLhs() != hit.getLhs() || numberOf(share.getRhs()) != 1.0 ||
+      !isComplement(ofRest.getOperand(), ofX.getOperand()))
+    return {};
+  Value x = ofX.getOperand(), y = hit.getLhs(), rest = ofRest.getOperand();
+  Value divisor = b.mul(rest, x), least = b.constantLike(x, 1e-12);
+  divisor = b.select(b.compare(FloatPredicate::OGT, divisor, least), divisor, least);
+  Value byX = b.mul(x, b.detach(b.div(b.sub(x, y), divisor)));
+  Value byY = b.mul(y, b.detach(b.sub(ofRest.getResult(), ofX.getResult())));
+  return nn::StraightThroughOp::create(b, b.sub(a, c), b.add(byX, byY));
 }
 
 //===----------------------------------------------------------------------===//
@@ -170,6 +216,11 @@ Value chooseWrittenOut(TensorBuilder &b, Value condition, Value a, Value c) {
   if (Value angle = findAngle(b, condition, a, c))
     return angle;
   return findProductWithLogarithm(b, condition, a, c);
+}
+
+Value hiddenScore(TensorBuilder &b, Value score) {
+  bool isLowest = numberOf(score).value_or(0) <= -65504; // of float16, and so of the others
+  return isLowest ? b.constantLike(score, -std::numeric_limits<double>::infinity()) : score;
 }
 
 } // namespace ortc::legalize

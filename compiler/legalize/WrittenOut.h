@@ -20,4 +20,9 @@ mlir::Value rootOfSquares(nn::TensorBuilder &b, mlir::Value x, double exponent);
 /// condition ? a : c where that is the angle of a point or x log(y); null where it is neither.
 mlir::Value chooseWrittenOut(nn::TensorBuilder &b, mlir::Value condition, mlir::Value a, mlir::Value c);
 
+/// a - c where that is the binary cross-entropy of a probability, with PyTorch's derivative at 0 and 1; null elsewhere.
+mlir::Value subtractWrittenOut(nn::TensorBuilder &b, mlir::Value a, mlir::Value c);
+/// The score of a hidden key: minus infinity for the lowest finite number; others are themselves.
+mlir::Value hiddenScore(nn::TensorBuilder &b, mlir::Value score);
+
 } // namespace ortc::legalize

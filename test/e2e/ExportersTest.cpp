@@ -331,6 +331,9 @@ TEST(TorchFaultsTest, AreNamed) {
        "PyTorch's exporter has left out the projection of an LSTM with proj_size"},
       {"lstm-projection-unnoted", "initial_c has shape 1x2x5, not 1x2x2, as that of an LSTM with projections "
                                   "(PyTorch's proj_size), which ONNX does not have"},
+      {"scatter-mean",
+       "PyTorch's exporter has written scatter_reduce with reduce='mean' as one that keeps the last of "
+       "several values"},
       {"instancenorm-statistics",
        "BatchNormalization of version 15 has 1 to 3 outputs, not 5; PyTorch's TorchScript "
        "exporter writes instance norms with running statistics so in training mode"}};

@@ -188,8 +188,18 @@ class First(nn.Module):
         return self.layer(x)[0]
 
 
+class Means(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 4)
+
+    def forward(self, x):
+        places = torch.tensor([[0, 0, 1, 1]]).expand(x.shape[0], -1)
+        return torch.zeros(x.shape[0], 2).scatter_reduce(1, places, self.layer(x), "mean", include_self=False)
+
+
 def write_faults():
-    """Files that no runtime takes."""
+    """Files that no runtime takes, or that compute something else than the module."""
     folder = HERE / "torch-faults"
     folder.mkdir(exist_ok=True)
 
@@ -204,6 +214,7 @@ def write_faults():
     fault("lstm-projection", First(nn.LSTM(3, 5, proj_size=2)), sequence, "dynamo-unfolded")
     fault("lstm-projection-two-layers", First(nn.LSTM(3, 5, proj_size=2, num_layers=2)), sequence, "dynamo")
     fault("instancenorm-statistics", nn.InstanceNorm2d(2, track_running_stats=True), torch.randn(1, 2, 3, 3), "torchscript-unfolded")
+    fault("scatter-mean", Means(), torch.randn(2, 3), "dynamo-unfolded")
     unnoted = onnx.load(folder / "lstm-projection.onnx")
     for node in unnoted.graph.node:
         del node.metadata_props[:]

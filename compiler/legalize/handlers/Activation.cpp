@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
+#include "dialects/onnx/InitializerOrigin.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -99,6 +100,8 @@ LogicalResult softmax(Node &n) {
   Value y;
   if (op == "Softmax") {
     y = b.softmax(x, axis);
+    if (n.op->hasAttr(onnx::kMaskedAttention))
+      y = choose(b, b.compare(arith::CmpFPredicate::UNO, y, y), b.zerosLike(y), y);
   } else if (op == "LogSoftmax") {
     y = b.logSoftmax(x, axis);
   } else {

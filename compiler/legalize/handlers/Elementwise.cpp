@@ -37,8 +37,10 @@ LogicalResult binary(Node &n) {
   StringRef op = n.op.getOpType();
   if (op == "Add")
     return n.yield(b.add(a, c));
-  if (op == "Sub")
-    return n.yield(b.sub(a, c));
+  if (op == "Sub") {
+    Value known = subtractWrittenOut(b, a, c);
+    return n.yield(known ? known : b.sub(a, c));
+  }
   if (op == "Mul")
     return n.yield(b.mul(a, c));
   if (n.isUnsigned(0))
@@ -303,6 +305,8 @@ LogicalResult where(Node &n) {
   Value all[3] = {n[0], n[1], n[2]};
   if (failed(n.broadcast(all)))
     return failure();
+  if (n.op->hasAttr(onnx::kMaskedAttention))
+    all[2] = hiddenScore(n.b, all[2]);
   Value known = chooseWrittenOut(n.b, all[0], all[1], all[2]);
   return n.yield(known ? known : choose(n.b, all[0], all[1], all[2]));
 }

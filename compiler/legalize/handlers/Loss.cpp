@@ -1,6 +1,7 @@
 // Losses that a graph computes itself.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Node.h"
+#include "dialects/onnx/InitializerOrigin.h"
 #include "support/Plural.h"
 
 using namespace mlir;
@@ -45,6 +46,14 @@ LogicalResult labelLoss(Node &n) {
     weights = b.select(counts, weights, b.zerosLike(weights));
   if (n.has(2))
     loss = b.mul(loss, weights);
+  if (auto smoothing = n.op->getAttrOfType<FloatAttr>(onnx::kLabelSmoothing)) {
+    SmallVector<int64_t> others = llvm::to_vector(llvm::seq<int64_t>(0, n.rank(0)));
+    others.erase(others.begin() + 1);
+    Value spread = n.has(2) ? b.mul(logs, b.broadcastAlong(n[2], x, others)) : logs;
+    double share = smoothing.getValueAsDouble();
+    loss = b.add(b.mulScalar(loss, 1 - share),
+                 b.mulScalar(b.sum(spread, {1}), -share / static_cast<double>(classes)));
+  }
   if (counts) // also where the class read instead has probability 0
     loss = b.select(counts, loss, b.zerosLike(loss));
   SmallVector<int64_t> all = llvm::to_vector(llvm::seq<int64_t>(0, n.rank(1)));

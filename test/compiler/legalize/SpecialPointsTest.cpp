@@ -78,6 +78,6 @@ static std::string nameOf(const testing::TestParamInfo<std::tuple<std::string, b
 INSTANTIATE_TEST_SUITE_P(Formulas, SpecialPointsTest,
                          testing::Combine(testing::ValuesIn(listCases(folder())), testing::Bool()), nameOf);
 
-TEST(SpecialPoints, AreAllThere) { expectAllCases("special-points", 4); }
+TEST(SpecialPoints, AreAllThere) { expectAllCases("special-points", 5); }
 
 } // namespace

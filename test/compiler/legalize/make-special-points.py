@@ -157,6 +157,14 @@ def written_out():
     two("product with logarithm", lambda m, a, b: m.op("Where", m.op("Equal", a, 0.0), a, m.op("Where", m.op("IsNaN", b), b, m.op("Mul", a, m.op("Log", b)))), torch.xlogy, finite)
     unequal = [list(column) for column in zip(*[pair for pair in zip(*PAIRS) if not (pair[0] == pair[1] and abs(pair[0]) == inf)])]
     two("logarithm of a sum", lambda m, a, b: m.op("Log", m.op("Add", m.op("Exp", a), m.op("Exp", b))), torch.logaddexp, unequal)
+    powered = lambda m, x: m.op("Pow", 2.0, x)
+    two("binary logarithm of a sum", lambda m, a, b: m.op("Div", m.op("Log", m.op("Add", powered(m, a), powered(m, b))), m.op("Log", 2.0)), torch.logaddexp2, unequal)
+    cut = lambda m, x: m.op("Max", m.op("Log", x), -100.0)
+    rest = {"": lambda m, x: m.op("Add", m.op("Neg", x), 1.0), ", subtracted": lambda m, x: m.op("Sub", 1.0, x)}
+    chances = [[0.0, 1.0, 0.0, 1.0, 0.5, 0.5, 0.0, 1.0, 0.25], [0.0, 1.0, 1.0, 0.0, 1.0, 0.5, 0.5, 0.5, 0.0]]
+    for name, one in rest.items():
+        two("binary cross-entropy" + name, lambda m, x, y, one=one: m.op("Sub", m.op("Mul", m.op("Sub", y, 1.0), cut(m, one(m, x))), m.op("Mul", y, cut(m, x))),
+            lambda x, y: F.binary_cross_entropy(x, y, reduction="none"), chances)
     # A known operand: comparisons with it are known, too.
     known = [1.0, -1.0, 2.0, -0.5]
     model.add("angle of known abscissae", lambda m, y: angle(m, y, known), lambda y: torch.atan2(y, torch.tensor(known, dtype=torch.float64)), [0.0, 0.0, 3.0, -2.0])
@@ -211,7 +219,39 @@ def ties():
     model.write()
 
 
+def traced_formulas():
+    """What the exporter leaves out of a formula, and notes."""
+    model = Model("traced-formulas")
+    labels, smoothing = [0, -100, 2, -100, 1, 0, 3, 2], 0.25
+    for name, weights in ("", []), (" with weights", [[1.0, 0.0, 2.0, 0.5]]):
+        for number, reduction in enumerate(("none", "mean", "sum")):
+            model.add(f"smoothed labels{name}, {reduction}",
+                      lambda m, x, w=weights, k=number, r=reduction: m.traced("cross_entropy_loss.default", f"%x, %label, {'%w' if w else None}, {k}, -100, {smoothing}",
+                                                                              "SoftmaxCrossEntropyLoss", x, labels, *w, ignore_index=-100, reduction=r),
+                      lambda x, w=weights, r=reduction: F.cross_entropy(x, torch.tensor(labels), *[torch.tensor(each).double() for each in w], reduction=r, label_smoothing=smoothing), ROWS)
+    mask = [[True, False, True, True], [False, False, False, False], [True, True, True, True], [False, True, False, False]]
+    hidden = np.where(mask, 0.0, -inf).astype(np.float32)
+    noted = "scaled_dot_product_attention.default", "%q, %k, %v, %mask"
+    weigh = lambda m, y: m.op("Mul", y, WEIGHTS.tolist())
+
+    def attend(x, visible):
+        """Weights of rows of scores, those of a row without a visible one zero."""
+        score = torch.where(visible, x, torch.tensor(-inf, dtype=torch.float64))
+        return torch.where(visible.any(1, keepdim=True), torch.softmax(torch.where(visible.any(1, keepdim=True), score, torch.zeros_like(x)), 1), 0) * WEIGHTS
+
+    def by_truth(m, x):
+        condition = m.op("Cast", np.asarray(mask, np.float32).tolist(), to=onnx.TensorProto.BOOL)
+        least = float(np.finfo(np.float32).min)
+        weights = m.traced(*noted, "Softmax", m.op("Add", x, m.traced(*noted, "Where", condition, 0.0, least)), axis=-1)
+        return weigh(m, m.traced(*noted, "Where", m.op("IsNaN", weights), 0.0, weights))
+
+    model.add("mask of truth values", by_truth, lambda x: attend(x, torch.tensor(mask)), ROWS[:4])
+    model.add("mask of numbers", lambda m, x: weigh(m, m.traced(*noted, "Softmax", m.op("Add", x, hidden.tolist()), axis=-1)), lambda x: attend(x, torch.tensor(mask)), ROWS[:4])
+    model.write()
+
+
 powers()
 choices()
 written_out()
 ties()
+traced_formulas()
