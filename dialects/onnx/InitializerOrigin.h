@@ -22,8 +22,8 @@ inline constexpr llvm::StringLiteral kBatch = "batch", kBatchOnly = "batch only"
 inline constexpr llvm::StringLiteral kTracedTies = "onnx.traced_ties";
 inline constexpr llvm::StringLiteral kBound = "bound", kShared = "shared", kFirst = "first";
 
-/// Attribute of the Softmax and the Where of an attention with a mask, where the exported program says so: a query whose
-/// keys are all hidden has weights of zero.
+/// Attribute of the Softmax and the Where of an attention with a mask, where the exported program says so: a query
+/// whose keys are all hidden has weights of zero.
 inline constexpr llvm::StringLiteral kMaskedAttention = "onnx.masked_attention";
 
 /// Attribute of a SoftmaxCrossEntropyLoss, an f64: the label smoothing of the exported program.
