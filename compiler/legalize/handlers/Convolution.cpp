@@ -60,6 +60,9 @@ Value convolve(Node &n, Value input, Value filter, Value bias) {
       failed(checkOperands(n, x, w, bias, groups, w[1] * groups, w[0])) ||
       failed(window.read(n, w.drop_front(2), x.drop_front(2), false)))
     return {};
+  // A stride beyond the room of the window moves nothing, but its gradient has a loop for each of its places.
+  for (auto [i, stride] : llvm::enumerate(window.strides))
+    stride = std::min(stride, x[2 + i] + window.low[i] + window.high[i] - window.extent(i) + 1);
   TensorBuilder &b = n.b;
   int64_t rank = static_cast<int64_t>(x.size());
   Shape shape = {x[0]};
@@ -129,6 +132,8 @@ LogicalResult convTranspose(Node &n) {
     before[i + 1] = std::max<int64_t>(-first, 0);
     after[i + 1] = std::max<int64_t>(-last, 0);
     shape.push_back(full - low.back() - high.back());
+    if (x[2 + i] == 1)
+      window.strides[i] = 1; // one window
     if (shape.back() < 1)
       return n.refuse("its pads leave nothing of spatial dimension " + Twine(i));
   }
