@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Files that the ONNX exporters of PyTorch 2.15.0 write wrongly without a word, and ONNX Runtime 1.32.0 on them.
 #
-# 1. Conv3d without a bias (dynamo, optimize=False): a bias of zeros of shape [filters, channels] instead of [filters]; refused when it runs.
+# 1. Conv3d without a bias (dynamo, optimize=False): a bias of zeros of shape [filters, 2] instead of [filters]; refused when it runs.
 # 2. LSTM with proj_size (dynamo): hidden_size is the size of the projection, weights are cut accordingly, the projection is missing; refused.
 # 3. InstanceNorm2d with running statistics in training mode (TorchScript, opset 15 and later): BatchNormalization with five outputs; refused.
 # 4. AvgPool2d with divisor_override (every exporter): the divisor is dropped; outputs are divided by the size of the window.
