@@ -209,7 +209,7 @@ def write_faults():
             torch.onnx.export(module, (x,), path, input_names=["x"], output_names=["y"], **EXPORTS[exporter])
         onnx.save(strip(onnx.load(path)), path)
 
-    fault("conv3d-without-bias", nn.Conv3d(2, 4, 2, bias=False), torch.randn(1, 2, 3, 3, 3), "dynamo-unfolded")
+    fault("conv3d-without-bias", nn.Conv3d(3, 4, 2, bias=False), torch.randn(1, 3, 3, 3, 3), "dynamo-unfolded")
     sequence = torch.randn(4, 2, 3)
     fault("lstm-projection", First(nn.LSTM(3, 5, proj_size=2)), sequence, "dynamo-unfolded")
     fault("lstm-projection-two-layers", First(nn.LSTM(3, 5, proj_size=2, num_layers=2)), sequence, "dynamo")

@@ -28,7 +28,7 @@ static LogicalResult checkOperands(Node &n, Ints x, Ints w, Value bias, int64_t 
     return n.refuse("an input of " + shapeText(x) + " or a filter of " + shapeText(w) + " without elements");
   if (bias && TensorBuilder::shapeOf(bias) != Ints({outputs})) {
     const HostTensor *known = n.walk.constantValue(bias);
-    bool isTorch = known && TensorBuilder::shapeOf(bias) == w.take_front(2) &&
+    bool isTorch = known && TensorBuilder::shapeOf(bias) == Ints({outputs, 2}) &&
                    llvm::all_of(llvm::seq<int64_t>(0, known->size()),
                                 [&](int64_t i) { return known->getFloat(i) == 0; });
     return n.refuse(

@@ -300,6 +300,23 @@ class ExportTest(unittest.TestCase):
         with self.assertRaisesRegex(ortc.CompileError, r"has 'output' as \[4, 3\], the module's call as \[4, 5\]"):
             ortc.torch.check(nets.mlp(6, 8, 5), self.path, (x,))
 
+    def test_a_file_that_differs_at_a_point(self) -> None:
+        """A Max has half of the gradient where both are equal, and relu none: no argument that is drawn shows that."""
+        model, x = nn.Sequential(nn.Linear(6, 8), nn.ReLU()), torch.randn(4, 6)
+        ortc.torch.export(model, (x,), self.path, verbose=False)
+        proto = onnx.load(self.path)
+        (relu,) = (each for each in proto.graph.node if each.op_type == "Relu")
+        relu.op_type = "Max"
+        relu.input.append("zero")
+        del relu.metadata_props[:]
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(np.zeros((), np.float32), "zero"))
+        onnx.save(proto, self.path)
+        with self.assertRaises(ortc.DifferenceError) as raised:
+            ortc.torch.check(model, self.path, (x,), verbose=False)
+        rows = [each for each in raised.exception.comparison.rows if not each.passed]
+        self.assertTrue(rows)
+        self.assertNotIn("arguments", {each.where for each in rows})
+
     def test_the_table(self) -> None:
         text = str(ortc.torch.export(nets.mlp(6, 8, 3), (torch.randn(4, 6),), self.path, verbose=False))
         self.assertRegex(text, r"what +where +difference +tolerance\n")

@@ -16,7 +16,7 @@ from torch.nn.modules import transformer
 
 from ortc._errors import CompileError
 from ortc.torch import _estimators
-from ortc.torch._losses import FORMULAS
+from ortc.torch._losses import REFUSED
 
 _TAKES = {
     *(getattr(torch.Tensor, name) for name in ("__bool__", "__int__", "__float__", "__index__", "item", "tolist")),
@@ -102,7 +102,7 @@ class Tracing(torch.overrides.TorchFunctionMode):
 
     def __enter__(self) -> Any:
         # Libraries take the way of a compilation: they do not look at numbers there, and sizes are numbers.
-        functions: list[tuple[Any, str, Any]] = [(torch.compiler, "is_compiling", lambda: True), (torch.jit, "is_tracing", lambda: False), *FORMULAS]
+        functions: list[tuple[Any, str, Any]] = [(torch.compiler, "is_compiling", lambda: True), (torch.jit, "is_tracing", lambda: False), *REFUSED]
         # A mask that is causal gives the same as a mask, and PyTorch's question would be a look at its numbers.
         functions.append((transformer, "_detect_is_causal_mask", _is_said_to_be_causal))
         if not self.replaced:
