@@ -3,6 +3,10 @@
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 
 class Error(Exception):
     """Anything that the runtime or the compiler refuses, or that fails."""
@@ -47,7 +51,7 @@ class CompileError(Error):
 class DifferenceError(CompileError):
     """A file gives other numbers than the module that it is compared with; the text has the table."""
 
-    def __init__(self, comparison: object) -> None:
+    def __init__(self, comparison: Any) -> None:
         super().__init__(str(comparison))
         self.comparison = comparison
 

@@ -289,6 +289,7 @@ class ExportTest(unittest.TestCase):
                 rows = [f"{row.what} {row.name}" for row in caught.exception.comparison.rows if not row.passed]
                 self.assertIn(name, rows)
                 self.assertIn("DIFFERS", str(caught.exception))
+                self.assertRegex(str(caught.exception), r"note: (outputs are equal and gradients are not|tensors differ): .*; ortc.torch.export")
 
     def test_a_file_of_other_weights(self) -> None:
         model, x = nets.mlp(6, 8, 3), torch.randn(4, 6)

@@ -93,6 +93,18 @@ def mlp(*sizes: int) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
+class Bags(nn.Module):
+    """Bags by offsets, one of them empty, without the elements of padding rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        rows = {"sum": -1, "mean": 0, "max": 2}
+        self.tables = nn.ModuleList(nn.EmbeddingBag(9, 4, mode=mode, padding_idx=row) for mode, row in rows.items())
+
+    def forward(self, tokens: torch.Tensor, offsets: torch.Tensor) -> list[torch.Tensor]:
+        return [each(tokens, offsets) for each in self.tables]
+
+
 class VectorQuantized(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -130,6 +142,19 @@ class Taught(nn.Module):
         return {"loss": F.kl_div(F.log_softmax(self.student(x), 1), wanted, reduction="batchmean")}
 
 
+class Frozen(nn.Module):
+    """A teacher under torch.no_grad() without a parameter that is trained: the input has no gradient through it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.student, self.teacher = mlp(6, 8, 3), mlp(6, 8, 3).requires_grad_(False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            wanted = F.softmax(self.teacher(x), 1)
+        return (self.student(x) * wanted).sum()
+
+
 class Rounding(nn.Module):
     def __init__(self, how: Callable[[torch.Tensor], torch.Tensor]) -> None:
         super().__init__()
@@ -161,6 +186,15 @@ class Padded(nn.Module):
 
     def forward(self, tokens: torch.Tensor) -> dict[str, torch.Tensor]:
         return {"loss": (self.head(torch.tanh(self.tokens(tokens)).mean(1)) ** 2).mean()}
+
+
+class Bagged(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.head = nn.EmbeddingBag(5, 6, padding_idx=1), nn.Linear(6, 3)
+
+    def forward(self, tokens: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"loss": (self.head(torch.tanh(self.tokens(tokens))) ** 2).mean()}
 
 
 class Function(nn.Module):
@@ -204,6 +238,18 @@ class Images(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.head(self.drop(F.relu6(self.norm(self.conv(x))).amax((2, 3))))
+
+
+class Holes(nn.Module):
+    """Where all weights are zeros, the gradient of one pixel is NaN, which convolutions carry to its neighbours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = self.conv(x)
+        return y, torch.sqrt(y[:, :, 5, 5] ** 2)
 
 
 class Recurrent(nn.Module):
@@ -289,6 +335,7 @@ TRAINED: dict[str, tuple[Callable[[], nn.Module], tuple[torch.Tensor, ...]]] = {
     "frozen positions": (Positions, (integers(11, 80, 7),)),
     "padding row": (Padded, (integers(11, 80, 5),)),
     "padding row from the end": (lambda: Padded(-3), (integers(11, 80, 5),)),
+    "padding row of bags": (Bagged, (integers(5, 80, 5),)),
 }
 """Nets that give their loss, and what 20 steps of 4 samples are trained on."""
 
@@ -302,6 +349,7 @@ NETS: dict[str, tuple[Callable[[], nn.Module], Any, dict[str, Any]]] = {
     "dropout of channels": (lambda: nn.Sequential(nn.Conv2d(2, 4, 3), nn.Dropout2d(0.5), nn.Conv2d(4, 2, 3)), (draw(4, 2, 6, 6),), {}),
     "alpha dropout": (lambda: nn.Sequential(nn.Linear(6, 8), nn.SELU(), nn.AlphaDropout(0.5), nn.Linear(8, 3)), (draw(4, 6),), {}),
     "random slopes": (lambda: nn.Sequential(nn.Linear(6, 8), nn.RReLU(), nn.Linear(8, 3)), (draw(4, 6),), {}),
+    "holes": (Holes, (draw(2, 3, 16, 16),), {}),
     "lstm": (lambda: Recurrent(nn.LSTM), (draw(2, 4, 3),), {}),
     "gru": (lambda: Recurrent(nn.GRU, bidirectional=True, num_layers=2), (draw(2, 4, 3),), {}),
     "rnn": (lambda: Recurrent(nn.RNN, nonlinearity="relu"), (draw(2, 4, 3),), {}),
@@ -312,6 +360,12 @@ NETS: dict[str, tuple[Callable[[], nn.Module], Any, dict[str, Any]]] = {
     ),
     "tied": (Tied, (integers(9, 3, 5),), {}),
     "bag": (lambda: nn.EmbeddingBag(9, 4, mode="sum"), (integers(9, 3, 5),), {}),
+    "bags": (Bags, (integers(9, 10), torch.tensor([0, 3, 3, 7])), {}),
+    "largest of bags": (lambda: nn.EmbeddingBag(9, 4, mode="max", padding_idx=0), (integers(9, 3, 5),), {}),
+    "weighted bags": (lambda: nn.EmbeddingBag(9, 4, mode="sum", padding_idx=3), (integers(9, 3, 5), None, draw(3, 5)), {}),
+    "frozen teacher": (Frozen, (draw(4, 6),), {}),
+    "estimator of the input": (lambda: Function(lambda x, y: x * Sign.apply(y)), (draw(4, 6), draw(4, 8)), {}),
+    "inputs that are changed": (lambda: nn.Sequential(nn.ReLU(inplace=True), nn.Linear(6, 3)), (draw(4, 6),), {}),
     "float64": (lambda: mlp(6, 8, 3).double(), (draw(4, 6).double(),), {}),
     "bfloat16": (lambda: mlp(6, 8, 3).bfloat16(), (draw(4, 6).bfloat16(),), {}),
     "scalar": (lambda: Function(lambda x, scale: x.sum() * scale), (draw(4, 6), torch.tensor(0.5)), {}),

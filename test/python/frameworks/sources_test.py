@@ -308,7 +308,7 @@ class TorchTest(unittest.TestCase):
             (idle, (x,), ortc.CompileError, "or not at all"),
             (modules.Mlp(), None, ortc.CompileError, "needs examples of what it takes"),
             (modules.Mlp(), x, ortc.ArgumentError, "inputs is a tuple of example inputs"),
-            (torch.nn.EmbeddingBag(4, 2, padding_idx=0), (torch.zeros(1, 1, dtype=torch.long),), ortc.CompileError, "a padding row"),
+            (torch.nn.EmbeddingBag(4, 2, max_norm=1.0), (torch.zeros(1, 1, dtype=torch.long),), ortc.CompileError, "an EmbeddingBag has max_norm"),
             (object(), (x,), ortc.CompileError, "a builtins.object is no model"),
             (b"", (x,), ortc.ArgumentError, "inputs goes with models of other libraries"),
         ):

@@ -115,7 +115,7 @@ def write(
     if refusal := layout.refusal():
         raise CompileError(refusal)
     flat = _make_flat(model, call, list(inputs), layout.find([*layout.parameters, *layout.statistics]), batch is None)
-    examples = tuple(value.detach().clone() for value in inputs.values())
+    examples = tuple(value.detach().clone().requires_grad_(value.is_floating_point()) for value in inputs.values())
     path = os.path.join(folder, "model.onnx")
     with _undisturbed(model), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -193,7 +193,8 @@ def _make_flat(
             self.m = model
             self.paths: list[Any] = []
 
-        def forward(self, *tensors: Any) -> tuple[Any, ...]:
+        def forward(self, *given: Any) -> tuple[Any, ...]:
+            tensors = [_unlock(each) for each in given]
             with Tracing([*tensors, *trained], has_sizes):
                 result = call(dict(zip(names, tensors, strict=True)))
             leaves = [(path, leaf) for path, leaf in pytree.tree_flatten_with_path(result)[0] if isinstance(leaf, torch.Tensor)]
@@ -201,6 +202,23 @@ def _make_flat(
             return tuple(leaf for _, leaf in leaves)
 
     return Flat()
+
+
+def _unlock(leaf: Any) -> Any:
+    """The same value of the graph as a tensor that may be changed in place, which a leaf with a gradient must not."""
+    import torch
+
+    if not leaf.requires_grad:
+        return leaf
+    state = torch._C._get_tracing_state()
+    if state is None:
+        return leaf.clone()
+    value = torch._C._get_value_trace(leaf)
+    torch._C._set_tracing_state(None)
+    copy = leaf.clone()
+    torch._C._set_tracing_state(state)
+    torch._C._set_value_trace(copy, value)
+    return copy
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ortc._errors import ArgumentError, CompileError
+from ortc._errors import ArgumentError, CompileError, DifferenceError
 from ortc.sources import find_batch, need
 from ortc.sources.torch import Call, describe_call, write_call
 from ortc.torch._examine import Comparison, compare
@@ -103,10 +103,25 @@ def check(
     """Compares a file of any exporter with the module: outputs and gradients of the step that `ortc train` makes of it, in float64, at
     the arguments and where functions are special. Raises DifferenceError where they differ. `args`, `kwargs`, `flags`: as for export."""
     need("onnx", "a torch.nn.Module")
-    found = compare(module, path, _describe(module, args, kwargs), flags)
+    try:
+        found = compare(module, path, _describe(module, args, kwargs), flags)
+    except DifferenceError as error:
+        error.comparison.notes.append(_advise(error.comparison))
+        raise DifferenceError(error.comparison) from None
     if verbose:
         print(found)
     return found
+
+
+def _advise(found: Comparison) -> str:
+    """What to do about a file that differs."""
+    again = "ortc.torch.export(module, args, path) writes one that trains as the module does"
+    failed = [row for row in found.rows if not row.passed]
+    if any(row.what == "output" for row in failed):
+        return f"outputs differ: the file is of another module, or of another mode (training, evaluation); {again}"
+    if all(row.what == "tensor" for row in failed):
+        return f"tensors differ: do as their lines say, or export again; {again}"
+    return f"outputs are equal and gradients are not: the file lacks what cuts or replaces them, or has another formula at a special point; {again}"
 
 
 def _describe(module: Any, args: Any, kwargs: Mapping[str, Any] | None) -> Call:

@@ -179,8 +179,6 @@ class Layout:
             if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
                 if module.max_norm is not None or module.scale_grad_by_freq or module.sparse:
                     return f"{kind} has max_norm, scale_grad_by_freq or sparse"
-            if isinstance(module, torch.nn.EmbeddingBag) and module.padding_idx is not None:
-                return f"{kind} has a padding row"
             if isinstance(module, _BatchNorm) and module.training and module.momentum is None and module.track_running_stats:
                 return f"{kind} averages over all steps (momentum=None)"
             if isinstance(module, _wrappers()):

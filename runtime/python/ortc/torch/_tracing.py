@@ -15,7 +15,7 @@ import torch.utils._pytree as pytree
 from torch.nn.modules import transformer
 
 from ortc._errors import CompileError
-from ortc.torch import _estimators
+from ortc.torch import _bags, _estimators
 from ortc.torch._losses import REFUSED
 
 _TAKES = {
@@ -146,6 +146,8 @@ class Tracing(torch.overrides.TorchFunctionMode):
             raise CompileError(f"the module computes gradients in forward ({name})")
         if function == torch.nn.functional.gaussian_nll_loss:
             function = _gaussian_nll
+        if function == torch.nn.functional.embedding_bag:
+            function = _bags.embedding_bag
         if function == _DATA:
             function = torch.detach
         given = _tensors((args, kwargs))

@@ -80,7 +80,7 @@ class Twin:
         fixed, state = _Precision(self.dtype), torch.get_rng_state()
         with warnings.catch_warnings(), torch.enable_grad(), mode or contextlib.nullcontext(), fixed:
             warnings.simplefilter("ignore")
-            result = call.apply(self.model, leaves)
+            result = call.apply(self.model, {name: each.clone() for name, each in leaves.items()})  # which may change in place
             outputs = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
             sources = [(i, each) for i, each in enumerate(outputs) if each.requires_grad and each.is_floating_point()]
             with torch._C.DisableTorchFunction():
