@@ -231,6 +231,7 @@ add("cdist batch", lambda x, y: torch.cdist(x[None], y[None]), A, B)
 add("layer_norm", lambda x: F.layer_norm(x, (4,)), ROWS)
 add("layer_norm weights", lambda x, w, b: F.layer_norm(x, (4,), w, b), ROWS, t(1.0, 0.0, -1.0, 2.0), t(0.0, 0.0, 1.0, 1.0))
 add("rms_norm", lambda x: F.rms_norm(x, (4,)), ROWS)
+CASES[-1].has_bounds = True
 add("rms_norm eps", lambda x, w: F.rms_norm(x, (4,), w, 1e-5), ROWS, t(1.0, 0.0, -1.0, 2.0))
 add("group_norm", lambda x: F.group_norm(x, 2), IMAGE)
 add("instance_norm", F.instance_norm, IMAGE)
