@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # pip install --target and files of a wheel beside its packages (pip 25.3): what the wheel puts below its data's lib/ is dropped without a word,
-# though a plain install has it. What is below share/ and the scripts come along, and RECORD keeps paths that are wrong there
+# though a plain install has it. Files below share/ and the scripts come along, and RECORD keeps paths that are wrong there
 # (../../bin/NAME for a program at bin/NAME), so that importlib.metadata locates them two folders up.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the ONNX exporters of PyTorch 2.15.0 leave of values without gradients.
+# The ONNX exporters of PyTorch 2.15.0 and values without gradients.
 #
 # 1. x.detach(): dynamo with optimize=False writes an Identity whose notes name aten.detach. Its optimizer (the default) removes the node, and the notes of
 #    the reader still have "%detach" among the arguments. TorchScript leaves nothing.

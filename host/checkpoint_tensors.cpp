@@ -95,7 +95,7 @@ static bool isIdentifier(std::string_view text) {
          std::all_of(text.begin(), text.end(), [&](char c) { return isLetter(c) || (c >= '0' && c <= '9'); });
 }
 
-/// Whether an optimizer, or `--accumulate`, keeps it beside a tensor of the file. Of a function of ONNX, any name may
+/// Whether an optimizer, or `--accumulate`, keeps it beside a tensor of the file. With a function of ONNX any name may
 /// be that of a state, which is of the tensor's shape or one number.
 static Status findState(const std::string &name, const Shape &shape, const DataSource &source,
                         bool &isState) {

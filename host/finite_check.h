@@ -11,7 +11,7 @@
 
 namespace ortc::host {
 
-/// What numbers there are among some.
+/// The kinds of numbers among some.
 struct Finiteness {
   int64_t elements = 0, nans = 0, infinities = 0;
   double largest = 0; ///< magnitude of the finite ones
@@ -30,8 +30,8 @@ struct BadTensor {
   std::string describe() const;
 };
 
-/// The tensors of a session that a checkpoint has, over a training. What is not finite before the first step is the
-/// model's affair; what becomes so is a training that has gone astray, and no checkpoint is worth having then.
+/// The tensors of a session that a checkpoint has, over a training. A tensor that is not finite before the first step
+/// is the model's affair; one that becomes so is a training that has gone astray, and no checkpoint is worth having.
 class FiniteCheck {
 public:
   /// Before the first step. Reads all of them once.

@@ -26,7 +26,7 @@ public:
   }
 
 private:
-  /// What the text says; `parts` are in order, or alternatives.
+  /// The meaning of the text; `parts` are in order, or alternatives.
   struct Node {
     enum Kind { Set, Sequence, Alternatives, Repeat, AtBegin, AtEnd } kind = Sequence;
     Bytes set;

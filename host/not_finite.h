@@ -20,12 +20,12 @@ struct LossTrend {
   bool isEmpty() const { return lastStep < 0; }
 };
 
-/// What is known when it is found.
+/// The facts that are known when it is found.
 struct NotFiniteStep {
   const FailedStep &step;
   FiniteCheck &check;
   const LossTrend &losses;
-  /// What its update has made of the parameters, where that was looked at.
+  /// The state of the parameters after its update, where that was looked at.
   std::optional<BadTensor> update = std::nullopt;
   /// Whether the parameters are still those that the step has read.
   bool isUntouched = false;

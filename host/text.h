@@ -17,7 +17,7 @@ std::string formatNumber(double value);
 std::string formatExact(double value);
 /// formatNumber() for JSON, which has no such values: they become null.
 std::string formatJsonNumber(double value);
-/// A JSON string with its quotes. What does not show is escaped, as by escapeJson().
+/// A JSON string with its quotes. Characters that do not show are escaped, as by escapeJson().
 std::string formatJsonString(const std::string &text);
 /// JSON whose strings show as they are on a terminal: characters that makePrintable() hides are escapes, which say the
 /// same.

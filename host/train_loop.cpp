@@ -296,7 +296,7 @@ Status Trainer::explain(const Status &status, ortc_status told, const Entry &tak
                          "; no parameter was changed by this step, " + describeKept());
 }
 
-/// What there is of the training when it ends for numbers that are not finite.
+/// The state of the training when it ends for numbers that are not finite.
 std::string Trainer::describeKept() const {
   if (savedStep >= 0)
     return options.save + " holds step " + std::to_string(savedStep);

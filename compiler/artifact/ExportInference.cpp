@@ -10,7 +10,7 @@
 
 namespace ortc::artifact {
 
-/// What the manifest says of masks that the graph draws.
+/// The manifest's entry for masks that the graph draws.
 static Status readMasks(const host::Artifact &artifact, bool &findsMasks, std::set<std::string> &wide) {
   const void *section = nullptr;
   uint64_t bytes = 0;

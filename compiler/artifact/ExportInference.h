@@ -19,7 +19,7 @@ Status readForInference(const std::string &path, proto::ModelProto &model, front
 /// ", for inference without 2 batch normalisations in training mode and 1 dropout"; "" where there was nothing to do.
 std::string describeInference(const frontend::InferenceReport &report);
 
-/// What draws random numbers in the model all the same; "" where nothing does.
+/// The nodes that draw random numbers in the model all the same; "" where none does.
 std::string warnOfDraws(const frontend::InferenceReport &report);
 
 } // namespace ortc::artifact

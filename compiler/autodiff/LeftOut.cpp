@@ -1,4 +1,4 @@
-// What choices of the model leave out.
+// Values that choices of the model leave out.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/autodiff/LeftOut.h"
 

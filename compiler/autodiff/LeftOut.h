@@ -1,4 +1,4 @@
-// What choices of the model leave out.
+// Values that choices of the model leave out.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // where(x > 0, log(x), 0) is 0 for every x up to 0, and so is its derivative. The chain rule multiplies a cotangent

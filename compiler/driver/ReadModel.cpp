@@ -223,7 +223,7 @@ static Status addQuantizers(const CompileOptions &options, Compiled &compiled, M
   return Status();
 }
 
-/// Finds the masks that the graph draws itself, and says what becomes of what it draws. What is exported stays the
+/// Finds the masks that the graph draws itself, and says what becomes of what it draws. The exported model stays the
 /// model without a trace of it: `ortc export` finds them again.
 static Status findMasks(const CompileOptions &options, Compiled &compiled) {
   if (!options.dropout.findsMasks)

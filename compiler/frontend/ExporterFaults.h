@@ -10,7 +10,7 @@ class NodeProto;
 
 namespace ortc::frontend {
 
-/// What an exporter is known to have done wrong in a node of that kind, whatever its operands are; empty for most.
+/// The known fault of an exporter in a node of that kind, whatever its operands are; empty for most.
 std::string findExporterFault(const proto::NodeProto &node);
 
 /// The same for a node with more operands or results than its operator has, to follow what is wrong; empty for most.

@@ -37,7 +37,7 @@ public:
 
   bool isInitializer(const std::string &name) const { return initializers.count(name) != 0; }
   bool has(const std::string &name) const { return graph.count(name) || functions.count(name); }
-  /// Of the main graph and what is inside of it.
+  /// Whether it is of the main graph, or inside of it.
   bool isInGraph(const std::string &name) const { return graph.count(name) != 0; }
   /// The nodes that give a value of that name; null stands for inputs and initializers.
   const std::vector<const proto::NodeProto *> &producersOf(const std::string &name) const {
@@ -244,7 +244,7 @@ namespace {
 class ReadRenamer {
 public:
   explicit ReadRenamer(const std::map<std::string, std::string> &renames) : renames(renames) {}
-  /// Of a graph inside another one, outputs are reads.
+  /// Outputs of a graph inside another one are reads.
   void run(proto::GraphProto &graph, bool isInside = false);
 
 private:
@@ -267,7 +267,7 @@ public:
   Status run();
 
 private:
-  /// What is new in the graph that is edited.
+  /// The additions to the graph that is edited.
   struct Edits {
     std::map<int, std::vector<proto::NodeProto>> nodes; ///< by the node that they stand in front of
     std::map<std::string, std::string> renames;         ///< of reads

@@ -23,7 +23,7 @@ inline constexpr char kDetachedKey[] =
     kPaddingKey[] = "ortc.padding",                  ///< VALUE=ROW: of a Gather, the row that is not trained
     kStraightThroughKey[] = "ortc.straight_through"; ///< OUTPUT=INPUT: the gradient of one goes to the other
 
-/// What is marked, by the names of values as the file has them. Those of functions count where the graph, its branches
+/// Marked values, by their names in the file. Those of functions count where the graph, its branches
 /// and loop bodies have none of that name.
 struct GradientMarks {
   std::set<std::string> detached;
@@ -40,7 +40,7 @@ struct GradientMarks {
   }
 };
 
-/// What is said of marks.
+/// Notes and warnings about marks.
 struct MarkReport {
   std::vector<std::string> notes, warnings;
   std::vector<std::string> detached; ///< all that is, under the names of the list and of the exported program

@@ -1,4 +1,4 @@
-// What a graph computes in inference, where it was exported for training.
+// The inference form of a graph that was exported for training.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/InferenceForm.h"
 
@@ -310,10 +310,10 @@ static void stopTraining(const ValueGraph &graph, InferenceReport &report) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is not needed any more
+// Nodes without a reader
 //===----------------------------------------------------------------------===//
 
-/// What outputs needed of a graph: nodes by their outputs, and the names of the outermost graph that nodes read.
+/// The needs of outputs of a graph: nodes by their outputs, and the names of the outermost graph that nodes read.
 struct Needs {
   std::set<std::string> given, read;
 };

@@ -1,4 +1,4 @@
-// What a graph computes in inference, where it was exported for training.
+// The inference form of a graph that was exported for training.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The operators of the standard have a form for each: BatchNormalization and Dropout. A mask that the graph draws
@@ -16,7 +16,7 @@
 
 namespace ortc::frontend {
 
-/// What was found.
+/// The findings.
 struct InferenceReport {
   int64_t norms = 0, dropouts = 0;   ///< that were in training mode
   std::vector<std::string> masks;    ///< what gives a value with a drawn mask or slope, by its output
@@ -31,8 +31,8 @@ using ReadTensor = std::function<Status(const proto::TensorProto &, TensorData &
 /// it draws numbers.
 Status separateMasks(std::shared_ptr<const Model> &model, InferenceReport &report);
 
-/// Makes the graph that predicts of one that trains. What nothing needs any more is left out. `wide`: outputs of masks
-/// that are larger than what they multiply. Without `read`, what draws is left as it is.
+/// Makes the graph that predicts of one that trains. Parts that nothing needs are left out. `wide`: outputs of
+/// masks that are larger than what they multiply. Without `read`, nodes that draw are left as they are.
 void makeInference(proto::ModelProto &model, const ReadTensor &read, const std::set<std::string> &wide,
                    InferenceReport &report);
 

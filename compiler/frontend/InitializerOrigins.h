@@ -37,7 +37,7 @@ std::map<std::string, InitializerOrigin> findOrigins(const proto::GraphProto &gr
 /// none was computed from.
 std::vector<std::string> findLostParameters(const proto::GraphProto &graph, bool buffers = false);
 
-/// What a node was in the exported program.
+/// A node's place in the exported program.
 struct TracedOperation {
   std::string text;   ///< the same for all nodes that the operation became; empty where nothing is said
   std::string result; ///< its name in the program
@@ -47,7 +47,7 @@ struct TracedOperation {
       arguments; ///< results, parameters and inputs of the program that it takes, in their order
   std::vector<std::string> parameters; ///< the names of the parameters and buffers among them, each once
 };
-/// Of one node, without the names of parameters.
+/// The note on one node, without the names of parameters.
 TracedOperation findOperation(const proto::NodeProto &node);
 /// One for each node.
 std::vector<TracedOperation> findOperations(const proto::GraphProto &graph);

@@ -45,7 +45,7 @@ struct Form {
 using Operands = std::vector<Linear>;
 using Function = std::optional<Linear> (*)(const Operands &);
 
-/// What becomes of a value that depends on a draw.
+/// The use of a value that depends on a draw.
 enum class Fate {
   other,    ///< something is made of it that is no dropout
   scaled,   ///< it is dropout
@@ -91,7 +91,7 @@ private:
   std::vector<Form> forms; ///< of the values
   /// Values that are dropout with its scale, and what they are of. To readers they are values like others.
   std::unordered_map<int, std::pair<Form, int>> dropouts;
-  /// Of a value that is another one times a number: which, and the number.
+  /// Values that are another one times a number: which, and the number.
   std::unordered_map<int, std::pair<int, double>> scales;
   std::vector<bool> live;
   std::vector<Fate> fates; ///< of the values
@@ -210,7 +210,7 @@ std::optional<Form> Finder::readConstant(const ValueGraph::Node &node) const {
   return isFill ? std::optional(Form::number(0, false)) : std::nullopt;
 }
 
-/// What a node draws, where that is one uniform number, or a mask of one known probability.
+/// The draw of a node, where that is one uniform number, or a mask of one known probability.
 std::optional<Form> Finder::draw(int number) const {
   const ValueGraph::Node &node = g.getNode(number);
   if (is(node, "Bernoulli")) {
@@ -256,7 +256,7 @@ std::optional<Form> Finder::castForm(const ValueGraph::Node &node, const Form &f
   return to;
 }
 
-/// What gives its first operand in another shape, or as another type.
+/// The form of a node that gives its first operand in another shape, or as another type.
 std::optional<Form> Finder::pass(const ValueGraph::Node &node) const {
   static const char *const kCasts[] = {"Cast", "CastLike"};
   static const char *const kViews[] = {"Expand",  "Reshape",   "Unsqueeze", "Squeeze",
@@ -301,7 +301,7 @@ std::optional<Form> Finder::moveUniform(const ValueGraph::Node &node) const {
       moved.above.b = -uniform.above.b;
       return moved;
     }
-    // What spans no more than one whole number has two results.
+    // A range that spans no more than one whole number has two results.
     double least = std::min(low, high), most = std::max(low, high);
     bool isFloor = is(node, "Floor") || (is(node, "Cast") && least >= 0 && isWhole(typeOf(*node.proto)));
     double shift = isFloor ? 0 : is(node, "Round") ? 0.5 : 1, first = std::floor(least + shift);
@@ -436,7 +436,7 @@ static bool leavesMean(const Form &form, double factor) {
     return false;
   const Linear &kept = *isBelow ? form.below : form.above, &dropped = *isBelow ? form.above : form.below;
   double q = *isBelow ? form.threshold : 1 - form.threshold;
-  // What float16 and bfloat16 leave of a probability, and far less than what a missing scale makes.
+  // Rounding of a probability to float16 or bfloat16 is below it, and a missing scale is far above.
   double tolerance = std::min(0.01, (1 - q) / 8) + 1e-6;
   if (kept.b == 0 && dropped.b == 0)
     return std::abs(kept.a * factor * q - 1) <= tolerance;

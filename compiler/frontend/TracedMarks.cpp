@@ -59,7 +59,7 @@ private:
   void readOutputs();
   void readFolded();
   void say();
-  /// What the nodes of an operation read of others: inputs of nodes, in their order.
+  /// Values that the nodes of an operation read of others: inputs of nodes, in their order.
   std::vector<Reader> findReads(const std::vector<int> &nodes) const;
   const std::string &nameOf(const Reader &read) const { return g.graph.node(read.node).input(read.input); }
   /// Whether `name` is `value`, or was folded from it.
@@ -147,7 +147,7 @@ std::vector<Reader> TraceReader::findReads(const std::vector<int> &nodes) const 
   return reads;
 }
 
-/// Of an operation whose arguments are results that the file has no node for: reads of them.
+/// Reads of an operation's arguments where the file has no node for these.
 void TraceReader::readRemoved(const std::vector<int> &nodes) {
   const TracedOperation &operation = operations[static_cast<size_t>(nodes.front())];
   const std::vector<std::string> &arguments = operation.arguments;

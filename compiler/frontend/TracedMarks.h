@@ -3,7 +3,8 @@
 //
 // The notes on nodes have the operations of the exported program, `aten.detach` and the padding row of
 // `aten.embedding` among them. The exporter's optimizer removes the nodes of `aten.detach`; the notes on their readers
-// still name what they read. What it folded may have passed through such a node or past it, which nothing tells.
+// still name what they read. A value that it folded may have passed through such a node or past it, which nothing
+// tells.
 #pragma once
 
 #include "compiler/frontend/GradientMarks.h"

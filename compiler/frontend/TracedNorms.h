@@ -18,7 +18,7 @@ enum class TracedNorm {
   batchOnly, ///< in training mode, without running statistics
 };
 
-/// What the note on a BatchNormalization says; `graph` is the main one, which has the signature of the program.
+/// The content of the note on a BatchNormalization; `graph` is the main one, which has the signature of the program.
 TracedNorm findTracedNorm(const proto::NodeProto &node, const proto::GraphProto &graph);
 
 } // namespace ortc::frontend

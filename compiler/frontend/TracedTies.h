@@ -19,7 +19,7 @@ enum class TracedTies {
   first,   ///< along one axis: the first one all
 };
 
-/// What the note on a Max, Min, Clip, ReduceMax or ReduceMin says.
+/// The content of the note on a Max, Min, Clip, ReduceMax or ReduceMin.
 TracedTies findTracedTies(const proto::NodeProto &node);
 
 } // namespace ortc::frontend

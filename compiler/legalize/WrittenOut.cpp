@@ -137,7 +137,7 @@ Value rootOfSquares(TensorBuilder &b, Value x, double exponent) {
 // Losses
 //===----------------------------------------------------------------------===//
 
-/// Of max(log(x), -100), log(x) as it is; null for others.
+/// The log(x) of max(log(x), -100); null for others.
 static math::LogOp boundedLogarithm(Value value) {
   auto larger = value.getDefiningOp<arith::SelectOp>();
   auto logarithm = larger ? larger.getTrueValue().getDefiningOp<math::LogOp>() : nullptr;

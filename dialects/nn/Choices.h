@@ -6,8 +6,9 @@
 
 namespace ortc::nn {
 
-/// On an arith.select: the model chooses (Where), it is no part of a formula of the compiler (relu). What it leaves
-/// out may be anything, and so may derivatives there: `compiler/autodiff/LeftOut.h`. Only gradients depend on it.
+/// On an arith.select: the model chooses (Where), it is no part of a formula of the compiler (relu). A value that
+/// it leaves out may be anything, and so may derivatives there: `compiler/autodiff/LeftOut.h`. Only gradients depend on
+/// it.
 inline constexpr llvm::StringLiteral kChoice = "nn.choice";
 
 inline void markChoice(mlir::Operation *select) {

@@ -36,8 +36,8 @@ class Lines {
 public:
   explicit Lines(std::string_view text) : text(text.starts_with("\xef\xbb\xbf") ? text.substr(3) : text) {}
 
-  /// The first `most` fields of the next line that is not empty, and how many it has; false at the end. What is wrong
-  /// is left in `problem`.
+  /// The first `most` fields of the next line that is not empty, and how many it has; false at the end. A field that
+  /// is wrong is left in `problem`.
   bool next(std::vector<std::string_view> &fields, size_t most, size_t &count, std::string &problem) {
     while (at < text.size()) {
       ++number;

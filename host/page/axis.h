@@ -23,7 +23,7 @@ public:
   /// A few round numbers, powers of ten on a logarithmic axis. Where the values differ by little for their size,
   /// differences from one of them, which getName() tells.
   const std::vector<Tick> &getTicks() const { return ticks; }
-  /// Of a chart: "loss (linear scale)", "step", "loss - 0.1 (linear scale)".
+  /// For a chart: "loss (linear scale)", "step", "loss - 0.1 (linear scale)".
   std::string getName(const std::string &of) const;
 
 private:

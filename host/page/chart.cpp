@@ -17,7 +17,7 @@ namespace {
 constexpr double kWidth = 640, kHeight = 300, kLeft = 84, kRight = 28, kTop = 32, kBottom = 50;
 /// More points than this are not told apart.
 constexpr size_t kParts = 300;
-/// Of a line of text in a document, and between the charts there.
+/// Heights of a line of text in a document, and between the charts there.
 constexpr double kLine = 20, kGap = 28;
 
 /// The mean of a part of a series, with its ends.
@@ -132,7 +132,7 @@ std::vector<LegendLine> makeLegend(const std::vector<Curve> &curves) {
   return legend;
 }
 
-/// What is between the tags of an <svg> of kWidth by kHeight; "" where no value is finite.
+/// The content of an <svg> of kWidth by kHeight; "" where no value is finite.
 std::string drawPlot(const Chart &chart) {
   double first = HUGE_VAL, last = -HUGE_VAL, lowest = HUGE_VAL, highest = -HUGE_VAL;
   std::vector<std::vector<std::vector<Point>>> pieces;

@@ -87,7 +87,7 @@ bool Array::takeBorrowed() {
   return true;
 }
 
-/// A tensor of PyTorch may claim more than its storage has, once that was resized. Of arrays for one call only the
+/// A tensor of PyTorch may claim more than its storage has, once that was resized. For one call only the
 /// usual case is looked for, storage without any memory: asking costs as much as all else.
 void Array::checkMemory(const std::string &name, Use use) const {
   uint64_t bytes = getElementBytes(type);

@@ -196,7 +196,7 @@ TEST_P(CppCallsTest, ThrowsWhatFails) {
   EXPECT_EQ(statusOf([&] { session.useBinding(7); }), ORTC_E_NOT_FOUND);
   EXPECT_EQ(statusOf([&] { session.write("pixels", few); }), ORTC_E_SHAPE);
   EXPECT_EQ(statusOf([&] { session.bind("pixels", few); }), ORTC_E_SHAPE);
-  // Of as many bytes, and other numbers.
+  // As many bytes, and other numbers.
   std::vector<double> wide(64 * 32);
   std::vector<int32_t> halves(64 * 2);
   EXPECT_EQ(statusOf([&] { session.bind("pixels", wide); }), ORTC_E_SHAPE);

@@ -273,7 +273,7 @@ INSTANTIATE_TEST_SUITE_P(Torch, TorchNormsTest,
                                          Norms{"instancenorm-torchscript-13", "train"}),
                          [](const auto &info) { return caseName(info.param.name + "-" + info.param.flag); });
 
-/// Of three batch norms only one has running statistics: the warning counts that one.
+/// Only one of three batch norms has running statistics: the warning counts that one.
 TEST(TorchNormsAdviceTest, IsAboutRunningStatistics) {
   proto::ModelProto model;
   ASSERT_TRUE(model.ParseFromString(

@@ -19,7 +19,7 @@ TEST_F(MarksTest, NoGradientGoesThroughADetachedValue) {
   expectSaid("ortc.detached of the model has 1 name that is no value: 'lost'; closest: ");
 }
 
-/// What reads it reads a detached value, outputs among it.
+/// Its readers read a detached value, outputs among them.
 TEST_F(MarksTest, ADetachedValueIsDetachedForTheLoss) {
   proto::ModelProto model = sineModel();
   mark(model, "ortc.detached", "t");

@@ -140,7 +140,7 @@ TEST_F(NotFiniteTest, AGradientThatIsNanStopsTheRunBeforeItIsSaved) {
                 "that does it, "
                 "and says why; nothing was saved; --save with --save-every N keeps what comes before\n");
   EXPECT_FALSE(std::filesystem::exists(folder / "none"));
-  // What is there stays: the checkpoint of another run, and that of two steps.
+  // Files that are there stay: the checkpoint of another run, and that of two steps.
   mustRun(
       {"run", folder / "model", "--data", write(fine), "--quiet", "--save", folder / "saved.safetensors"});
   EXPECT_NE(

@@ -63,7 +63,7 @@ class Chosen(nn.Module):
 
 
 def mark_chosen(model):
-    """What there is to say of Chosen, under the names that the file has."""
+    """The marks of Chosen, under the names that the file has."""
 
     def find(kind):
         (node,) = [node for node in model.graph.node if node.op_type == kind]

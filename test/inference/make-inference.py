@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class StochasticDepth(nn.Module):
-    """Of samples ("row") or of the whole ("batch"), as torchvision and timm write it."""
+    """Stochastic depth of samples ("row") or of the whole ("batch"), as torchvision and timm write it."""
 
     def __init__(self, rate, of, has_scale=True):
         super().__init__()
@@ -78,7 +78,7 @@ class Masks(nn.Module):
 
 
 class Norms(nn.Module):
-    """What the standard has a form for."""
+    """Forms that the standard has."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What models that were exported for training compute in evaluation, prediction and `ortc export`.
+"""Models that were exported for training, in evaluation, prediction and `ortc export`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
@@ -34,7 +34,7 @@ def list_nodes(graph):
 
 
 class Artifact:
-    """Of one file, with what the tool said."""
+    """The numbers of one file, with what the tool said."""
 
     def __init__(self, path, x=X, label=LABEL, flags=()):
         self.folder, self.data, self.x = WORK / f"inference-{len(list(WORK.iterdir()))}", WORK / "inference.npz", x

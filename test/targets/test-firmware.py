@@ -41,7 +41,7 @@ def measure_runtime(elf):
 
 
 def run_documented(work):
-    """What the commands of docs/devices.md print, with the runtime as it is installed."""
+    """The commands of docs/devices.md print their output with the runtime as it is installed."""
     prefix = pathlib.Path(work) / "installed"
     subprocess.run(["cmake", "--install", BUILD, "--component", "sources", "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
     section = (SOURCE / "docs/devices.md").read_text().split("## Microcontrollers")[1]

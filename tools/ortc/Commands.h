@@ -27,7 +27,7 @@ constexpr const char kDataHelp[] = "npz, safetensors, npy, CSV, tar of npy, or M
 /// how it runs.
 void addModelFlags(CommandLine &line, CompileOptions &options);
 void addGradientFlags(CommandLine &line, CompileOptions &options);
-/// What is known of target flags beside the options. `isFirstTarget` is true at first, `memoryUnit` is that of the
+/// The facts of target flags beside the options. `isFirstTarget` is true at first, `memoryUnit` is that of the
 /// memory budget.
 struct TargetFlags {
   bool &isFirstTarget;

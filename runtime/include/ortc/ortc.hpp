@@ -350,8 +350,8 @@ private:
     static_assert(std::is_trivially_copyable_v<Element>, "tensors have numbers");
     return std::size(values) * sizeof(Element);
   }
-  /// Throws where elements of a tensor are other numbers than the caller's: as bytes they might fit. What has no such
-  /// tensor is told by the call.
+  /// Throws where elements of a tensor are other numbers than the caller's: as bytes they might fit. The call
+  /// itself tells where there is no such tensor.
   template <typename T> void checkType(const std::string &name, const T *, bool isGradient = false) const {
     auto info = ORTC_INIT(ortc_tensor_info);
     if (elementType<T>() == 0 || ortc_tensor_find(opened, name.c_str(), &info) != ORTC_OK)

@@ -51,7 +51,7 @@ def convert(name: str, values: NDArray[Any], dtype: str) -> NDArray[Any]:
 
 
 def _advise(each: Input, values: NDArray[Any]) -> str:
-    """Of labels that are a list where a column is wanted, or a table of one column where a list is."""
+    """The advice for labels that are a list where a column is wanted, or a table of one column where a list is."""
     if values.ndim == 1 and each.shape[1:] == (1,):
         return f"; give {each.name}[:, None]"
     if values.ndim == len(each.shape) + 1 and values.shape[-1] == 1:

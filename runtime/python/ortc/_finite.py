@@ -52,7 +52,7 @@ def _short(value: float) -> str:
 
 
 class FiniteCheck:
-    """The tensors of a session that a checkpoint has, over a training. What is not finite before the first step is the
+    """The tensors of a session that a checkpoint has, over a training. A tensor that is not finite before the first step is the
     model's affair; what becomes so is a training that has gone astray."""
 
     def __init__(self, session: Session) -> None:

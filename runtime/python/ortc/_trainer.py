@@ -447,7 +447,7 @@ class Trainer:
         )
 
     def _describe_kept(self) -> str:
-        """What there is of the training when it ends for numbers that are not finite."""
+        """The state of the training when it ends for numbers that are not finite."""
         if self._saved >= 0:
             return f"{self._save} holds step {self._saved}"
         advice = self.step > self._first and not self._save_every

@@ -84,7 +84,7 @@ def powers():
 
 
 def choices():
-    """What a Where leaves out does not count: the references choose the operand first. PyTorch's own gradient of most of these is NaN."""
+    """An operand that a Where leaves out does not count: the references choose the operand first. PyTorch's own gradient of most of these is NaN."""
     model = Model("choices")
 
     def choose(name, build, function, condition, safe=1.0, other=None, points=POINTS):
@@ -220,7 +220,7 @@ def ties():
 
 
 def traced_formulas():
-    """What the exporter leaves out of a formula, and notes."""
+    """Formulas that the exporter shortens, and notes."""
     model = Model("traced-formulas")
     labels, smoothing = [0, -100, 2, -100, 1, 0, 3, 2], 0.25
     for name, weights in ("", []), (" with weights", [[1.0, 0.0, 2.0, 0.5]]):

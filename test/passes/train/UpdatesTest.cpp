@@ -273,7 +273,7 @@ TEST_F(UpdatesTest, UpdatesAgreeWithTheirDefinitions) {
                          isSwapped.back() ? builder.getDenseI64ArrayAttr({1, 0}) : DenseI64ArrayAttr(), value,
                          FlatSymbolRefAttr(), StringAttr());
       }
-      // Of a 3x2 tensor, or of one of steps of these, the element at a place of the layout of the file.
+      // The place of the file's element `j` in a 3x2 tensor, or in one of steps of these.
       auto placeOf = [&](unsigned i, int64_t j) { return isSwapped[i] ? j % 2 * 3 + j / 2 : j; };
       UpdateOptions options;
       ASSERT_TRUE(parseOptimizer(reference->getAttrOfType<StringAttr>("test.optimizer").getValue())

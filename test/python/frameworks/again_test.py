@@ -43,7 +43,7 @@ def each_output(f: nn.Module, x: torch.Tensor) -> list[Any]:
 
 
 def penalty(f: nn.Module, x: torch.Tensor) -> list[Any]:
-    """Of a critic, as WGAN-GP has it."""
+    """The gradient penalty of a critic, as WGAN-GP has it."""
     (gradient,) = torch.autograd.grad(f(x * 2).sum(), x, create_graph=True)
     ((gradient.norm(dim=1) - 1) ** 2).mean().backward()
     return [gradient]

@@ -1,4 +1,4 @@
-"""What the cache has is compared with the module once in a process: what a key does not say ends there.
+"""An entry of the cache is compared with the module once in a process: what a key does not say ends there.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -74,7 +74,7 @@ class ComparisonTest(unittest.TestCase):
             self.assertLess(distance(*(torch.zeros(1) if each.grad is None else each.grad for each in (p, q))), 1e-4, name)
 
     def test_compile(self) -> None:
-        """Of other numbers, and of other gradients alone."""
+        """Entries of other numbers, and of other gradients only."""
         x = torch.randn(4, 6)
         for slope, keeps in ((1.0, True), (0.5, True), (1.0, False), (1.0, True)):
             set_globals(slope, keeps)

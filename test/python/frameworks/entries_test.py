@@ -182,7 +182,7 @@ class EntriesTest(unittest.TestCase):
         self.root.symlink_to("elsewhere")
 
     def test_modes(self) -> None:
-        """What is written is the owner's alone, whatever the umask is."""
+        """Files that are written are only the owner's, whatever the umask is."""
         before = os.umask(0o002)
         self.addCleanup(os.umask, before)
         for run in KINDS.values():
@@ -224,7 +224,7 @@ class EntriesTest(unittest.TestCase):
         return folder / "model.ortc"
 
     def test_lists_of_outputs_of_others(self) -> None:
-        """What says which outputs had gradients is no more trusted than entries are."""
+        """The note on which outputs had gradients is no more trusted than entries are."""
         _cache.write_used("b" * 64, [0, 2])
         self.assertEqual(_cache.read_used("b" * 64), [0, 2])
         path = self.root / f"{'b' * 64}.used"

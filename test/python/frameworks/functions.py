@@ -26,7 +26,7 @@ class Case:
     picks_along: int | None = None
     """The axis along which PyTorch picks any of equal elements."""
     has_bounds: bool = False
-    """Of the type of its operand: the largest number of float32 is not that of float64."""
+    """A number of the type of its operand: the largest number of float32 is not that of float64."""
 
 
 CASES: list[Case] = []

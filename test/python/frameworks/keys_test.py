@@ -1,4 +1,4 @@
-"""What a compilation depends on: everything that code of a module names is in its key, and the key is the same in other processes.
+"""The key of a compilation: everything that code of a module names is in its key, and the key is the same in other processes.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,4 +1,4 @@
-"""What calls stand in: checkpoints, hooks of saved tensors, modes of PyTorch. Numbers are those of PyTorch in all of them, and the child
+"""Surroundings of calls: checkpoints, hooks of saved tensors, modes of PyTorch. Numbers are those of PyTorch in all of them, and the child
 that compiles has none of them.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -248,7 +248,7 @@ class ModesTest(unittest.TestCase):
         self.assertIn("within torch.func", reasons)
 
     def test_other_default_types(self) -> None:
-        """What forward makes is of them."""
+        """Outputs of forward are of them."""
 
         class Makes(nn.Module):
             def __init__(self) -> None:

@@ -25,7 +25,7 @@ class Round(torch.autograd.Function):
 
 
 class Sign(torch.autograd.Function):
-    """Of binary networks: no gradient beyond one."""
+    """The sign of binary networks: no gradient beyond one."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
@@ -41,7 +41,7 @@ class Sign(torch.autograd.Function):
 
 
 class Reverse(torch.autograd.Function):
-    """Of domain-adversarial training."""
+    """The reversed gradient of domain-adversarial training."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, rate: float) -> torch.Tensor:
@@ -54,7 +54,7 @@ class Reverse(torch.autograd.Function):
 
 
 class Swish(torch.autograd.Function):
-    """Of two operands, with the context set apart."""
+    """Two operands, with the context set apart."""
 
     @staticmethod
     def forward(x: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
@@ -72,7 +72,7 @@ class Swish(torch.autograd.Function):
 
 
 class Clipped(torch.autograd.Function):
-    """What no graph says: a gradient that is no multiple of the one that comes."""
+    """A Function that no graph can say: its gradient is no multiple of the one that comes."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:

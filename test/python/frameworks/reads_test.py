@@ -1,4 +1,4 @@
-"""What code reads beside its arguments, and scripts change between calls: numbers are PyTorch's in every call.
+"""Values that code reads beside its arguments, and scripts change between calls: numbers are PyTorch's in every call.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -141,7 +141,7 @@ class ReadsTest(unittest.TestCase):
                 finally:
                     undo()
                 self.agree(eager, compiled, f"undone: {what}")
-        # What is undone is what was compiled before.
+        # A change that is undone gives the kind that was compiled before.
         self.assertEqual(len(ortc.torch.report(compiled).failures), 0)
 
     def test_what_code_does_not_read(self) -> None:

@@ -123,7 +123,7 @@ class ResumeTest(unittest.TestCase):
                             self.near(runs[0][2][key], runs[1][2][key], each, f"{key}, {case}")
 
     def test_checkpoints(self) -> None:
-        """Of a trainer, before the first step and after one; parameters are there at once."""
+        """Checkpoints of a trainer, before the first step and after one; parameters are there at once."""
         path = self.folder / "t.safetensors"
         for make in (lambda p: torch.optim.AdamW(p, lr=1e-2), lambda p: ortc.torch.optim.Lamb(p, lr=1e-2)):
             model = make_model()

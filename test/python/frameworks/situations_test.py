@@ -1,4 +1,4 @@
-"""What scripts do with a module around its calls: numbers are PyTorch's, whether a call is compiled, or runs eagerly for a reason.
+"""Scripts that do things with a module around its calls: numbers are PyTorch's, whether a call is compiled, or runs eagerly for a reason.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

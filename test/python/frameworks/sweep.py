@@ -49,7 +49,7 @@ def cotangent(result: torch.Tensor) -> torch.Tensor:
 
 
 Results = tuple[list[torch.Tensor], list[torch.Tensor | None]]
-"""Of a case: what it gives, and gradients of its operands."""
+"""The results of a case, and gradients of its operands."""
 
 
 def collect(module: Group) -> tuple[list[Results], list[torch.Tensor | None]]:

@@ -87,7 +87,7 @@ CASES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 
 
 def steps(make: Callable[[list[nn.Parameter]], Any], run: str, module: nn.Module) -> dict[str, torch.Tensor]:
-    """What a training leaves of the parameters. `run`: how steps are taken."""
+    """The parameters after a training. `run`: how steps are taken."""
     module = copy.deepcopy(module)
     optimizer = make(list(module.parameters()))
     trainer = called = None

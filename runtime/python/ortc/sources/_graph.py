@@ -1,4 +1,4 @@
-"""What exporters leave to be done to an ONNX graph: names of tensors, which are trained, and where gradients go otherwise than operators
+"""The work that exporters leave to be done to an ONNX graph: names of tensors, which are trained, and where gradients go otherwise than operators
 say.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 _DOMAIN = "ai.ortc"
-"""Of operators that only the compiler knows."""
+"""The domain of operators that only the compiler knows."""
 
 
 def lift(model: Any, values: Mapping[str, NDArray[Any]]) -> None:

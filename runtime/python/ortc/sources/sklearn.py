@@ -17,7 +17,7 @@ from ortc.sources import Export, Inputs, _graph, need
 
 _OPSET = 17
 _AUTO_ROWS = 200
-"""What batch_size="auto" is, for data of so many rows at least."""
+"""The value of batch_size="auto", for data of so many rows at least."""
 _ACTIVATIONS = {"identity": "Identity", "logistic": "Sigmoid", "tanh": "Tanh", "relu": "Relu"}
 
 

@@ -61,6 +61,6 @@ def embedding_bag(
 
 
 def _largest(rows: Tensor, kept: Tensor) -> Tensor:
-    """Of the rows of each bag that are kept."""
+    """The maximum of the rows of each bag that are kept."""
     chosen = torch.where(kept[..., None], rows, torch.full_like(rows, -math.inf)).max(1).values
     return torch.where(kept.any(1)[:, None], chosen, torch.zeros_like(chosen))

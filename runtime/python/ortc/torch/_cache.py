@@ -24,7 +24,7 @@ from ortc._artifact import read_digest
 
 _T = TypeVar("_T")
 Meta = dict[str, Any]
-"""What is known of an entry beside its artifact."""
+"""The facts of an entry beside its artifact."""
 _INSTEAD = "remove it, or name another folder in ORTC_CACHE_DIR"
 _NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC
 

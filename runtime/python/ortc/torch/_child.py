@@ -17,7 +17,7 @@ def run_clean(work: Callable[[], Any]) -> None:
     """For a forked child, which has one thread.
 
     A new thread has no hooks of saved tensors, no modes of gradients, inference, autocast, functions or dispatch, and no default
-    device: PyTorch keeps all of them by thread. What it keeps by process is set back.
+    device: PyTorch keeps all of them by thread. Those that it keeps by process are set back.
     """
     torch.use_deterministic_algorithms(False)
     torch.autograd.set_detect_anomaly(False)

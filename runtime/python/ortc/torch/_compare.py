@@ -1,4 +1,4 @@
-"""What the cache has, beside the module: once for each entry that a process opens, in a child, before it is used. The key of an
+"""The entry of the cache beside the module: once for each entry that a process opens, in a child, before it is used. The key of an
 entry has everything that code names; what it does not say ends here.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,7 +26,7 @@ _SAME, _OTHER = "\0", "\1"
 
 
 def compare(request: Request) -> Comparison:
-    """Of a call, with the entry that it finds."""
+    """Compares a call with the entry that it finds."""
 
     def run() -> None:
         from ortc.torch._verify import verify
@@ -46,7 +46,7 @@ class Comparison(Forked):
         """`compare` raises where numbers differ, and may change the module."""
         self.digest = digest
         self.difference = ""
-        """What differs, or why that is not known; empty where nothing does."""
+        """The difference, or why it is not known; empty where there is none."""
         self.is_known = True
         self.reading, self.writing = os.pipe()
         os.set_blocking(self.reading, False)

@@ -62,7 +62,7 @@ straight_through.register_autograd(lambda ctx, gradient: (None, gradient))
 
 
 class _Context:
-    """What forward keeps for backward."""
+    """The values that forward keeps for backward."""
 
     def __init__(self, needs: tuple[bool, ...], name: str) -> None:
         self.needs_input_grad = needs
@@ -150,7 +150,7 @@ def _is_zero(value: Any) -> bool:
 
 @contextlib.contextmanager
 def _aside() -> Iterator[None]:
-    """What runs within is not traced."""
+    """Code within is not traced."""
     state = torch._C._get_tracing_state()
     torch._C._set_tracing_state(None)
     try:
@@ -167,7 +167,7 @@ class Inlined:
         """`note`: is told of what is made."""
         self.note = note
         self.has_grad = True
-        """What the module has set; it is off within forward of such a class."""
+        """The mode that the module has set; it is off within forward of such a class."""
         self.kept: list[tuple[Any, str, Any]] = []
 
     def __enter__(self) -> None:
@@ -202,7 +202,7 @@ class Inlined:
         setattr(owner, name, value)
 
     def _forward(self, function: Any, original: Any, *args: Any, **kwargs: Any) -> Any:
-        """Of a class whose `apply` is called by another name."""
+        """The forward of a class whose `apply` is called by another name."""
         is_split = _has_setup(function)
         result = self._run(function, original, None if is_split else args[0], args if is_split else args[1:], kwargs)
         if isinstance(result, tuple) and torch._C._get_tracing_state() is not None:

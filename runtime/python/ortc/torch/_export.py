@@ -239,7 +239,7 @@ def _name_gradients(sources: list[int], reached: set[str]) -> list[str]:
 
 
 def _compile(request: Request, folder: Path) -> dict[str, Any]:
-    """What is known of the artifact that is in the folder then."""
+    """The facts of the artifact that is in the folder then."""
     model, names = folder / "model.onnx", folder / "trained.txt"
     inputs = list(request.frozen)
     meta = _export(request, inputs, model)

@@ -19,7 +19,7 @@ from ortc.sources.torch import Call, describe_call, write_call
 from ortc.torch._examine import Comparison, compare
 
 _MOST_BYTES = (1 << 31) - (1 << 24)
-"""Of weights: a message of protobuf, which a file is, ends at 2 GiB, and the graph takes some of that."""
+"""The most bytes of weights: a message of protobuf, which a file is, ends at 2 GiB, and the graph takes some of that."""
 
 
 def export(
@@ -114,7 +114,7 @@ def check(
 
 
 def _advise(found: Comparison) -> str:
-    """What to do about a file that differs."""
+    """Advice on a file that differs."""
     again = "ortc.torch.export(module, args, path) writes one that trains as the module does"
     failed = [row for row in found.rows if not row.passed]
     if any(row.what == "output" for row in failed):

@@ -1,4 +1,4 @@
-"""What a module has been: attributes and tensors as its layout has them, and what its code reads.
+"""The kinds that a module has been: attributes and tensors as its layout has them, and what its code reads.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -23,21 +23,21 @@ class Kind(NamedTuple):
 
 
 class Kinds:
-    """Of one module."""
+    """The kinds of one module."""
 
     def __init__(self) -> None:
         self._known: dict[Any, list[Kind]] = {}
         self.descriptions = 0
         """How often the module was described."""
         self.change = ""
-        """What code reads, and was something else when the module was described the last time."""
+        """The value that code reads, and that was something else when the module was described the last time."""
 
     def find(self, key: Any) -> Kind | None:
         """`key`: of its layout. None: it must be described."""
         return next((each for each in self._known.get(key, ()) if each.description.watch.is_current()), None)
 
     def add(self, module: torch.nn.Module, key: Any, kept: list[Any]) -> Kind:
-        """What it is now. Something else that is equal to what code has read makes no other kind."""
+        """The kind that it is now. Something else that is equal to what code has read makes no other kind."""
         known = self._known.setdefault(key, [])
         self.change = known[-1].description.watch.find_change() if known else ""
         found = describe(module)

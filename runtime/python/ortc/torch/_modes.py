@@ -1,4 +1,4 @@
-"""What a call of a module stands in: modes of PyTorch that see more than numbers, and checkpoints that compute again.
+"""The surroundings of a call of a module: modes of PyTorch that see more than numbers, and checkpoints that compute again.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -40,7 +40,7 @@ def find_observer() -> str:
 
 
 class Checkpoints:
-    """What torch.utils.checkpoint (use_reentrant=False) computes again in a backward step must be computed as it was the first
+    """A call that torch.utils.checkpoint (use_reentrant=False) computes again in a backward step must be computed as it was the first
     time: by the same compiled step, or by PyTorch, since it counts what is saved, and masks of dropout are others."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What functions read beside their arguments: globals, attributes of them, modules that they import, variables of the environment.
+"""Values that functions read beside their arguments: globals, attributes of them, modules that they import, variables of the environment.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -70,7 +70,7 @@ def _follow(code: list[dis.Instruction], at: int) -> tuple[tuple[Step, ...], int
 
 
 def _find_imports(code: list[dis.Instruction], at: int, variables: dict[str, str]) -> Iterator[Read]:
-    """What the IMPORT_NAME at `at` is for. A module is a local variable, which is added to `variables`."""
+    """The reads that the IMPORT_NAME at `at` is for. A module is a local variable, which is added to `variables`."""
     level, names = (each.argval for each in code[at - 2 : at])
     name = "." * level + code[at].argval
     for part in names or ():
@@ -88,7 +88,7 @@ def _find_imports(code: list[dis.Instruction], at: int, variables: dict[str, str
 
 @cache
 def list_reads(code: types.CodeType) -> tuple[Read, ...]:
-    """Of a function and those within it, without repetitions."""
+    """The reads of a function and of those within it, without repetitions."""
     found: dict[Read, None] = {}
     instructions = [each for each in dis.get_instructions(code) if each.opname not in _BETWEEN]
     variables: dict[str, str] = {}

@@ -40,7 +40,7 @@ def explain(text: str) -> str:
 
 
 def explain_exporter(error: BaseException) -> str:
-    """What an export has raised, without the graphs that PyTorch adds to what went wrong."""
+    """The error of an export, without the graphs that PyTorch adds to what went wrong."""
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     if found := _NO_RULE.search(first):
         return f"the module calls {found[1]}, for which PyTorch's exporter to ONNX has no rule"
@@ -48,7 +48,7 @@ def explain_exporter(error: BaseException) -> str:
 
 
 def explain_exception(error: BaseException) -> str:
-    """What the module, PyTorch or its exporter has raised."""
+    """The error that the module, PyTorch or its exporter has raised."""
     if isinstance(error, torch.onnx.errors.OnnxExporterError):
         return f"{explain_exporter(error)}; the modules around what it says may be compiled: compile_(model.part)"
     if "vector::_M_range_check" in str(error):

@@ -28,7 +28,7 @@ _INSTEAD = "its state is that of trainer.session: trainer.save(path) and trainer
 
 
 def has_state(optimizer: torch.optim.Optimizer) -> bool:
-    """Of a step, at least: Adagrad has some before."""
+    """Whether there was a step: Adagrad has states before."""
     return any(float(own.get("step", 1)) != 0 and any(each is not None for each in own.values()) for own in optimizer.state.values())
 
 
@@ -44,7 +44,7 @@ def check_kind(group: OfGroup) -> None:
 
 
 def _names(group: OfGroup, p: torch.Tensor) -> tuple[str, ...]:
-    """Of states of a parameter, but for what is counted."""
+    """The names of states of a parameter, but for counts."""
     rule = RULES[group.name]
     return rule.states(rule.switches(group.group), p)
 

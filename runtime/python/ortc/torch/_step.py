@@ -240,7 +240,7 @@ class Call:
     """Shapes and types of the inputs that have gradients."""
 
     def compute_again(self, cotangents: Sequence[Any], reason: str) -> list[Any]:
-        """What the compiled step does not have."""
+        """Gradients that the compiled step does not have."""
         if self.step.is_random or self.again is None:
             raise RuntimeError(f"{reason}, and computing it again would draw other random numbers; the next steps will do: repeat this one")
         return self.again(cotangents)

@@ -104,9 +104,9 @@ class Trainer:
                 each.register_state_dict_post_hook(self._forget_state)
                 each.register_load_state_dict_post_hook(self._take_state)
         self._before: dict[Any, Any] = {}
-        """What an optimizer has itself, while its state_dict is made."""
+        """The states of an optimizer itself, while its state_dict is made."""
         self._checkpoint = b""
-        """Of a session, until there is one."""
+        """The checkpoint for a session, until there is one."""
         self._whole = _WithLoss(model, loss)
         self._places: dict[str, tuple[torch.Tensor, int]] = {}
         """In the memory of the session, with the address."""
@@ -253,7 +253,7 @@ class Trainer:
         return found
 
     def _compare(self, request: Request, is_new: bool = False) -> str:
-        """What differs from the module, in a child, which has no threads of a session. What is new may have no comparison."""
+        """The difference from the module, found in a child, which has no threads of a session. New artifacts may have no comparison."""
         if request.digest in self._compared:
             return ""
         described, optimizers = self._described, ()

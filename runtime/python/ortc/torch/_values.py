@@ -2,9 +2,9 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-Of a function that is of no installed package, its code is described and the values that it reads (`_reads.py`), and so on with the
-functions among these. Of a class, its code and plain attributes are, and of what it has besides, methods too, what code
-mentions by name. Of an installed package its files say enough, but for functions that others have put there.
+For a function that is of no installed package, its code is described and the values that it reads (`_reads.py`), and so on with the
+functions among these. For a class, its code and plain attributes are, and of what it has besides, methods too, what code
+mentions by name. For an installed package its files say enough, but for functions that others have put there.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from ortc.torch._watch import ABSENT, Watch
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format)
 _SAID = (pathlib.PurePath, decimal.Decimal, fractions.Fraction, datetime.date, datetime.time, datetime.timedelta, range)
-"""What repr says all of."""
+"""Types that repr says all of."""
 _SILENT = (logging.Logger, logging.LoggerAdapter, logging.Handler, type(threading.Lock()), type(threading.RLock()))
-"""What has no numbers."""
+"""Types without numbers."""
 _MUTABLE = (list, dict, set, collections.deque, bytearray)
 _OF_C = (
     *(types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType),
@@ -89,7 +89,7 @@ def identify_file(path: str) -> str:
 
 @cache
 def _identify_package(module: str) -> str:
-    """Of a module of an installed package: its file, and that of the package."""
+    """The file of a module of an installed package, and that of the package."""
     found = []
     for name in dict.fromkeys((module, module.partition(".")[0])):
         path = getattr(sys.modules.get(name), "__dict__", {}).get("__file__")
@@ -99,7 +99,7 @@ def _identify_package(module: str) -> str:
 
 
 def content_digest(tensor: torch.Tensor) -> str:
-    """Of the values."""
+    """The digest of the values."""
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     return hashlib.sha256(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"").hexdigest()
 
@@ -168,7 +168,7 @@ class Describer:
         """Whether everything could be described."""
         self.numbers: dict[int, int] = {}
         self.kept: list[Any] = []
-        """What has a number, so that no other gets its address."""
+        """Objects that have a number, so that no other gets their addresses."""
         self.names = set(_CALLED)
         """Attributes that code mentions."""
         self.classes: dict[type, set[str]] = {}
@@ -300,7 +300,7 @@ class Describer:
     def _describe_function(self, function: types.FunctionType, depth: int) -> str:
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
         if _is_of_package(function):
-            # What others have given it: torch.no_grad and functools.wraps are functions around those of the module.
+            # Functions that others have given it: torch.no_grad and functools.wraps are functions around those of the module.
             held = [each.cell_contents for each in cells.values() if not _is_empty(each)]
             given = [each for each in held if isinstance(each, (types.FunctionType, types.MethodType, functools.partial, *_PLAIN))]
             return f"{_name(function)} {_identify_package(function.__module__ or '')}{[self.describe(each, depth) for each in given]}"
@@ -339,7 +339,7 @@ class Describer:
         return self._describe_steps(value, read, depth)
 
     def _note_missing(self, name: str) -> None:
-        """Of a module that is imported in a function and is not loaded yet."""
+        """Takes note of a module that is imported in a function and is not loaded yet."""
         try:
             found = importlib.util.find_spec(name.partition(".")[0])
         except (ImportError, ValueError):
@@ -349,7 +349,7 @@ class Describer:
         )
 
     def _describe_steps(self, value: Any, read: Read, depth: int) -> str:
-        """Of a value only what is read of it, as far as it is sure what that is."""
+        """The part of a value that is read, as far as it is sure what that is."""
         steps, label = read.steps, read.name
         for number, (kind, key) in enumerate(steps):
             if value is os.environ or value is os.environb or value is os.getenv or value is os.getenvb:
@@ -450,7 +450,7 @@ class Describer:
         return found
 
     def describe_mentioned(self) -> list[str]:
-        """What classes that were described have, and code mentions by name: described until nothing more is mentioned."""
+        """Attributes that classes have and code mentions by name: described until nothing more is mentioned."""
         found: list[str] = []
         while True:
             before = len(found)
@@ -465,7 +465,7 @@ class Describer:
                 return found
 
     def describe_patched(self) -> list[str]:
-        """What others have put among the functions of PyTorch."""
+        """Functions that others have put among those of PyTorch."""
         found = []
         for owner in (torch, torch.nn.functional):
             for name, value in sorted(vars(owner).items()):

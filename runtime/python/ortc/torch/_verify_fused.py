@@ -19,9 +19,9 @@ from ortc.torch._states import has_state
 from ortc.torch._verify import FAR, FAR_NARROW, TIMES, changed, doubled
 
 _FAR_UPDATE = 0.3
-"""Of an update by size, weighted by gradients: what approximations of an optimizer are far from reaching."""
+"""The share of an update by size, weighted by gradients: what approximations of an optimizer are far from reaching."""
 _SMALL_UPDATE = 0.02
-"""Of the updates of all parameters: what is smaller may be rounding alone."""
+"""The share of the updates of all parameters: smaller ones may be rounding only."""
 _OTHER_NUMBERS = ("--qat", "--base", "--lora", "--precision", "--parameters", "--dropout", "--mask")
 """Flags of other numbers in forward."""
 

@@ -26,7 +26,7 @@ _CODE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, 
 _MOST = 2000
 """Objects that are gone through."""
 _MOST_BYTES = 1 << 16
-"""Of an array that is compared in every call."""
+"""The most bytes of an array that is compared in every call."""
 
 
 def _read_cell(cell: types.CellType) -> Any:
@@ -177,7 +177,7 @@ class Watch:
         return ""
 
     def find_change(self) -> str:
-        """What has changed, for a message; empty where nothing has."""
+        """The change, for a message; empty where nothing has."""
         for namespace, name, value, label in self._items:
             if namespace.get(name, ABSENT) is not value:
                 return label

@@ -41,7 +41,7 @@ _MOST_KINDS = 64
 _WORTH = 32
 """Compiled calls for each module that the module has been, which pay for its compilation."""
 _MOST_CHANGES = 2
-"""Of the module by calls of one kind: the first one may make what others use."""
+"""Changes of the module by calls of one kind: the first one may make what others use."""
 _CHANGES = "the module changes its attributes or buffers in forward, which a compiled step does not"
 _PLAIN = {type(None), bool, int, float, str}
 
@@ -61,7 +61,7 @@ class _Entry:
         self.step: Step | None = None
         self.job: Job | None = None
         self.found: Step | None = None
-        """What the cache has, until it is compared."""
+        """The entry of the cache, until it is compared."""
         self.comparison: Comparison | None = None
         self.reason = reason
         """Why there will be no step."""
@@ -108,7 +108,7 @@ class Compiled:
         self.is_trained = self.is_dense = True
         """Whether a parameter has a gradient, and whether all are in order of rows."""
         self.kind: Kind | None = None
-        """What the module is now: plain attributes, what its tensors are, values of its buffers, what its code reads."""
+        """The module as it is now: plain attributes, what its tensors are, values of its buffers, what its code reads."""
         self.kinds = Kinds()
         self.is_called_without = False
         """Gradients, in training mode: by checkpointing, which computes again then, and must draw the same numbers."""
@@ -119,9 +119,9 @@ class Compiled:
         """By the digests of others: those of artifacts for this process alone."""
         self.used: dict[Any, set[int]] = {}
         self.numbers: dict[Any, tuple[list[Any], set[int]]] = {}
-        """Of calls of one kind: the arguments of the first, and which of them have changed since."""
+        """The arguments of the first call of a kind, and which of them have changed since."""
         self.changes: dict[Any, tuple[int, str]] = {}
-        """Of calls of one kind: how many have changed something, and what that means."""
+        """How many calls of one kind have changed something, and what that means."""
         self.checkpoints = Checkpoints()
 
     @property

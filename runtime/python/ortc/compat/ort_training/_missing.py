@@ -82,7 +82,7 @@ def answer_for(module: str) -> Callable[[str], Any]:
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Of modules that are not there."""
+    """The words for modules that are not there."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
         if fullname.startswith(f"{_HOME}.") and (instead := _find(fullname.removeprefix(f"{_HOME}."))):

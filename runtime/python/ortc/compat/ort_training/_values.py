@@ -19,7 +19,7 @@ def is_ort_value(value: Any) -> bool:
 
 
 def to_array(value: Any) -> Any:
-    """What a session takes."""
+    """The array that a session takes."""
     if isinstance(value, np.ndarray) or (hasattr(value, "__dlpack__") and not is_ort_value(value)):
         return value
     return value.numpy() if hasattr(value, "numpy") else np.asarray(value)

@@ -101,7 +101,7 @@ class ORTModule(torch.nn.Module):
 
 
 def _note_switches() -> None:
-    """Of variables of the environment: none has an effect."""
+    """Notes on variables of the environment: none has an effect."""
     given = sorted(name for name in os.environ if name.startswith("ORTMODULE_"))
     if given:
         known = "; ".join(f"{name}: {_SWITCHES[name]}" for name in given if name in _SWITCHES)

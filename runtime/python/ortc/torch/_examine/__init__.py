@@ -27,11 +27,11 @@ __all__ = ["Comparison", "Row", "compare"]
 _TIMES = 8
 """A file may be so many times as far from float64 as PyTorch's own float32 is."""
 _FLOOR = 1e-5
-"""Of the largest number of a tensor: what files have in float32, constants and attributes, is not more exact."""
+"""The share of the largest number of a tensor: what files have in float32, constants and attributes, is not more exact."""
 _SMALL = 1e-4
-"""Of the largest gradient: gradients that are smaller may be rounding alone."""
+"""The share of the largest gradient: gradients that are smaller may be rounding only."""
 _ROUNDED = 1e-6
-"""Of the largest number: values of a tensor that are so near are the same in float32."""
+"""The share of the largest number: values of a tensor that are so near are the same in float32."""
 _ROUNDINGS = 4
 """Runs in float64 that are rounded otherwise, where a tensor is farther off than PyTorch's float32 explains: a kink may be there."""
 
@@ -115,7 +115,7 @@ class _Comparing:
                 )
 
     def _match_tensors(self) -> dict[str, Source]:
-        """What the file trains, and its running statistics, by their names there."""
+        """Tensors that the file trains, and its running statistics, by their names there."""
         tensors = dict(self.exact.model.named_parameters()) | dict(self.exact.model.named_buffers())
         aliases = dict(self.exact.model.named_parameters(remove_duplicate=False))
         names = {own: self.step.tensors[own][1] for own in self.step.bound}
@@ -268,7 +268,7 @@ def _share(row: Row) -> float:
 
 
 class _Judge:
-    """Of one point."""
+    """Judges one point."""
 
     def __init__(self, wanted: Numbers) -> None:
         sizes = [_size(each) for (kind, _), each in wanted.by_name().items() if "gradient" in kind]

@@ -42,14 +42,14 @@ class File:
         self.is_random = False
 
     def value(self, name: str) -> NDArray[Any] | None:
-        """Of an initializer."""
+        """The value of an initializer."""
         from onnx import numpy_helper
 
         found = self.initializers.get(name)
         return None if found is None else numpy_helper.to_array(found)
 
     def find_masks(self, folder: str) -> set[str]:
-        """What nodes draw that inference has no need of: masks of dropout, which `--dropout off` leaves out."""
+        """Draws of nodes that inference has no need of: masks of dropout, which `--dropout off` leaves out."""
         import onnx
 
         drawn = {node.output[0] for node in list_nodes(self.model) if node.op_type in _DRAWS}
@@ -97,7 +97,7 @@ def _drops(node: Any) -> bool:
 
 
 def _still(node: Any) -> list[Any]:
-    """What stands for an operator that draws numbers."""
+    """The stand-in for an operator that draws numbers."""
     from onnx import TensorProto, helper
 
     settings = {each.name: helper.get_attribute_value(each) for each in node.attribute}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 _BOUNDS = (0.0, 1.0, -1.0, 6.0, -6.0, 3.0, -3.0, 0.5, -0.5, 2.0, -2.0)
-"""Of clamps and of activations in pieces."""
+"""Bounds of clamps and of activations in pieces."""
 
 Tensors = Mapping[str, torch.Tensor]
 
@@ -21,7 +21,7 @@ class Point:
     name: str
     inputs: dict[str, torch.Tensor]
     weights: dict[str, torch.Tensor]
-    """Of trained parameters."""
+    """The values of trained parameters."""
     is_special: bool = True
 
 

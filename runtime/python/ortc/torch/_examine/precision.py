@@ -23,16 +23,16 @@ from ortc.torch._layout import Layout
 from ortc.torch._wrap import restore_
 
 MIDDLE = 0.5
-"""What random numbers are where they are compared: of the uniform and of the normal distribution."""
+"""The numbers in place of random ones where they are compared: of the uniform and of the normal distribution."""
 
 
 @dataclass
 class Numbers:
-    """What a call gives, by the names of tensors."""
+    """The results of a call, by the names of tensors."""
 
     outputs: list[torch.Tensor]
     gradients: dict[str, torch.Tensor] = field(default_factory=dict)
-    """Of parameters; zeros where there is none."""
+    """Gradients of parameters; zeros where there is none."""
     inputs: dict[str, torch.Tensor] = field(default_factory=dict)
     """Gradients of inputs."""
     statistics: dict[str, torch.Tensor] = field(default_factory=dict)
@@ -239,7 +239,7 @@ _PICKS = {_aten.topk.default, _aten.kthvalue.default, _aten.median.dim, _aten.mo
 
 class Rounding(TorchDispatchMode):
     """Every operation is off by some units in the last place, as another order of sums would be. Numbers that are exact stay as they are,
-    and equal ones stay equal: zeros, ties and bounds that are no accident of rounding remain. Of equal elements, operators that may
+    and equal ones stay equal: zeros, ties and bounds that are no accident of rounding remain. Among equal elements, operators that may
     pick any pick others: the first ones, or with an odd seed the last."""
 
     def __init__(self, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""What a comparison has found, as a table.
+"""The findings of a comparison, as a table.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -21,7 +21,7 @@ class Row:
     difference: float = 0.0
     tolerance: float = 0.0
     reason: str = ""
-    """Of the tolerance."""
+    """The reason for the tolerance."""
     note: str = ""
     """How the file has it, where that is not as the module does."""
     passed: bool = True
@@ -29,7 +29,7 @@ class Row:
 
 @dataclass
 class Comparison:
-    """Of a file with a module: str() is the table."""
+    """The comparison of a file with a module: str() is the table."""
 
     path: str
     rows: list[Row] = field(default_factory=list)

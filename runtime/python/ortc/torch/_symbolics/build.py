@@ -13,7 +13,7 @@ import torch
 
 OPSET = 20
 DOMAIN = "ai.ortc"
-"""Of operators that only the compiler knows."""
+"""The domain of operators that only the compiler knows."""
 
 
 def constant(g: Any, number: Any) -> Any:
@@ -21,7 +21,7 @@ def constant(g: Any, number: Any) -> Any:
 
 
 def like(g: Any, x: Any, number: Any) -> Any:
-    """Of the type of a tensor."""
+    """A constant of the type of a tensor."""
     return g.op("Constant", value_t=torch.tensor(number, dtype=dtype_of(x)))
 
 
@@ -50,7 +50,7 @@ def is_none(x: Any) -> bool:
 
 
 def numbers(x: Any) -> list[int]:
-    """Of a constant: one number, or a list of them."""
+    """The value of a constant: one number, or a list of them."""
     from torch.onnx import symbolic_helper as helper
 
     one = helper._maybe_get_const(x, "t")
@@ -58,7 +58,7 @@ def numbers(x: Any) -> list[int]:
 
 
 def number(x: Any, kind: str = "i", name: str = "argument") -> Any:
-    """Of a constant."""
+    """The number of a constant."""
     from torch.onnx import symbolic_helper as helper
 
     return helper._get_const(x, kind, name)
@@ -71,7 +71,7 @@ def rank(x: Any) -> int:
 
 
 def sizes(g: Any, x: Any, which: int) -> list[int | None]:
-    """Of an operand, the `which`-th of the operator. Where the exporter has lost them: as they were traced, but for the first, which may
+    """The sizes of an operand, the `which`-th of the operator. Where the exporter has lost them: as they were traced, but for the first, which may
     be a batch."""
     from torch.onnx import symbolic_helper as helper
 
@@ -116,7 +116,7 @@ def load_exporter() -> None:
 
 
 def find_rule(name: str) -> Any:
-    """Of an operator: ours, or the exporter's; None where there is none."""
+    """The symbolic of an operator: ours, or the exporter's; None where there is none."""
     from torch.onnx._internal.torchscript_exporter import registration
 
     load_exporter()

@@ -40,7 +40,7 @@ def rules(own: Iterable[str]) -> dict[str, Any]:
 
 @functools.cache
 def _names() -> list[str]:
-    """Of all operators of PyTorch itself."""
+    """The names of all operators of PyTorch itself."""
     names = torch._C._dispatch_get_all_op_names()
     return sorted({each.removeprefix("aten::").partition(".")[0] for each in names if each.startswith("aten::")})
 
@@ -131,7 +131,7 @@ def _constant_of(value: Any) -> torch.Tensor | None:
 
 
 def _argument(kind: str, value: Any) -> tuple[int, Any]:
-    """What an argument of the schema is, and how ill it fits. Raises where it does not."""
+    """The value of an argument of the schema, and how ill it fits. Raises where it does not."""
     if kind.startswith("Optional["):
         if is_none(value):
             return 0, None

@@ -91,7 +91,7 @@ def _xlog1py(x: Number, y: Number) -> Any:
 
 
 def _log1p(x: Number) -> Number:
-    """Of a small number as it is: log(u) x / (u - 1) with u the rounded 1 + x (Goldberg)."""
+    """log1p of a small number as it is: log(u) x / (u - 1) with u the rounded 1 + x (Goldberg)."""
     one = x + 1.0
     rest = one - 1.0
     return (rest.equals(0.0) | one.equals(math.inf)).then(x, one.op("Log") * (x / rest))

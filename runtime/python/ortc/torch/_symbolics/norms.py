@@ -24,7 +24,7 @@ def _rms_norm(g: Any, x: Any, shape: Any, weight: Any = None, eps: Any = None) -
 
 
 def _wide(original: Any) -> Any:
-    """Of an operator whose weights may be wider than its input: it computes as they are, and rounds to the input's type."""
+    """The result of an operator whose weights may be wider than its input: it computes as they are, and rounds to the input's type."""
 
     def export(g: Any, x: Any, *rest: Any) -> Any:
         from torch.onnx import JitScalarType

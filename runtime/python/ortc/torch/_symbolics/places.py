@@ -102,7 +102,7 @@ def _triangle(make: Any) -> Any:
 
 
 def _put(view: Callable[..., torch.Tensor]) -> Callable[..., Any]:
-    """Of a tensor, with other elements in the places of a view of it: the view of their numbers says where they are."""
+    """A tensor with other elements in the places of a view of it: the view of their numbers says where they are."""
 
     def symbolic(g: Any, x: Any, source: Any, *rest: Any) -> Any:
         from torch.onnx import symbolic_helper as helper

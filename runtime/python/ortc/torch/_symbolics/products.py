@@ -16,7 +16,7 @@ def _addmv(g: Any, x: Any, matrix: Any, vector: Any, beta: Any, alpha: Any) -> A
 
 
 def _trilinear(g: Any, x: Any, y: Any, z: Any, *rest: Any) -> Any:
-    """Of torch.nn.functional.bilinear: a product of three tensors with dimensions put in, summed over some."""
+    """torch.nn.functional.bilinear: a product of three tensors with dimensions put in, summed over some."""
     factors = [
         Number(g, each if not numbers(axes) else g.op("Unsqueeze", each, constant(g, numbers(axes))))
         for each, axes in zip((x, y, z), rest, strict=False)

@@ -110,7 +110,7 @@ def _argsort(g: Any, x: Any, *rest: Any) -> Any:
 
 
 def _kth(g: Any, x: Any, k: Any, dim: Any, keep: Any) -> Any:
-    """torch.kthvalue. Of equal elements PyTorch picks any, and the one of a stable order is picked here."""
+    """torch.kthvalue. Among equal elements PyTorch picks any, and the one of a stable order is picked here."""
     axis, which = axis_of(x, dim), number(k, "i", "k")
     _, places = _order(g, x, axis, constant(g, [which]), False)
     place = g.op("Slice", places, constant(g, [which - 1]), constant(g, [which]), constant(g, [axis]))
