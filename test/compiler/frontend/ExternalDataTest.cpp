@@ -30,7 +30,7 @@ protected:
   }
   std::string message(std::initializer_list<std::pair<const char *, const char *>> entries) {
     proto::ModelProto model = smallModel();
-    setExternal(weight(model), entries);
+    setExternal(model.mutable_graph()->mutable_initializer(0), entries);
     return check(model, folder);
   }
 
@@ -51,7 +51,7 @@ TEST_F(ExternalDataTest, NoticesFilesThatChange) {
        {size_t(47), size_t(48)}) { // cut inside the last page, which reads as zeros; written again
     write(file, 48);
     proto::ModelProto proto = smallModel();
-    setExternal(weight(proto), {{"location", "w.bin"}});
+    setExternal(proto.mutable_graph()->mutable_initializer(0), {{"location", "w.bin"}});
     std::shared_ptr<const Model> model;
     ASSERT_TRUE(Model::parse(proto.SerializeAsString(), "m.onnx", folder, model).isOk());
     EXPECT_EQ(model->checkFiles().getMessage(), "");
