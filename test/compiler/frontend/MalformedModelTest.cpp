@@ -79,16 +79,6 @@ proto::SparseTensorProto *makeSparse(proto::ModelProto &m, std::initializer_list
   return sparse;
 }
 
-void setExternal(TensorProto *tensor, std::initializer_list<std::pair<const char *, const char *>> entries) {
-  tensor->clear_raw_data();
-  tensor->set_data_location(TensorProto::EXTERNAL);
-  for (auto [key, value] : entries) {
-    auto *entry = tensor->add_external_data();
-    entry->set_key(key);
-    entry->set_value(value);
-  }
-}
-
 const Malformed kMalformed[] = {
     {"NoGraph", [](auto &m) { m.clear_graph(); },
      "there is no graph in the file; it is no ONNX model, or was cut short"},

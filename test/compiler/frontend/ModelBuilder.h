@@ -7,6 +7,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ortc::frontend::test {
@@ -63,6 +64,18 @@ inline proto::AttributeProto *addAttribute(proto::NodeProto *node, const std::st
   attribute->set_name(name);
   attribute->set_type(type);
   return attribute;
+}
+
+/// Lets a tensor lie in another file.
+inline void setExternal(proto::TensorProto *tensor,
+                        std::initializer_list<std::pair<const char *, const char *>> entries) {
+  tensor->clear_raw_data();
+  tensor->set_data_location(proto::TensorProto::EXTERNAL);
+  for (auto [key, value] : entries) {
+    auto *entry = tensor->add_external_data();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
 }
 
 /// x[2,3] -> MatMul with the initializer w[3,4] -> Relu -> y[2,4], at opset 17.
