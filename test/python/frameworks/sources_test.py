@@ -298,14 +298,24 @@ class TorchTest(unittest.TestCase):
                 self.calls += 1
                 return super().forward(x)
 
+        class Filling(modules.Mlp):
+            def __init__(self) -> None:
+                super().__init__()
+                self.register_buffer("seen", torch.zeros(6))
+
+            def forward(self, x: Any) -> Any:
+                self.seen += x.detach().sum(0)
+                return super().forward(x)
+
         norm, idle = torch.nn.BatchNorm1d(3), torch.nn.Sequential(torch.nn.Linear(3, 3))
         idle[0].norm = norm
         x = torch.ones(2, 3)
         for model, inputs, error, text in (
             (modules.Branching(), (x,), ortc.CompileError, "looks at numbers of a tensor"),
             (Counting(), (torch.ones(2, 6),), ortc.CompileError, "the module changes its attributes or buffers in forward"),
-            (torch.nn.Sequential(norm, norm), (x,), ortc.CompileError, "a batch normalisation runs several times in a step"),
-            (idle, (x,), ortc.CompileError, "or not at all"),
+            (torch.nn.Sequential(norm, norm), (x,), ortc.CompileError, "a batch normalisation runs several times in a step, or not at all: '0' 2 times; let it see"),
+            (idle, (x,), ortc.CompileError, "or not at all: '0.norm' 0 times$"),
+            (Filling(), (torch.ones(2, 6),), ortc.CompileError, r"buffers in forward \('seen'\); let forward give"),
             (modules.Mlp(), None, ortc.CompileError, "needs examples of what it takes"),
             (modules.Mlp(), x, ortc.ArgumentError, "inputs is a tuple of example inputs"),
             (torch.nn.EmbeddingBag(4, 2, max_norm=1.0), (torch.zeros(1, 1, dtype=torch.long),), ortc.CompileError, "an EmbeddingBag has max_norm"),

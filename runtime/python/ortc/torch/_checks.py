@@ -27,11 +27,21 @@ def one_forward(module: torch.nn.Module, watch: Watch | None = None) -> Iterator
     yield
     after = Layout(module)
     if before != after.values():
-        raise CompileError("the module changes its attributes or buffers in forward")
+        raise CompileError(f"the module changes its attributes or buffers in forward{_name_change(layout, before, after)}")
     if watch is not None and (change := watch.find_change()):
         raise CompileError(f"forward changes {change}, which a compiled step does not")
-    if any(int(each) != count + 1 for each, count in zip(after.counters, counts, strict=True)):
-        raise CompileError("a batch normalisation runs several times in a step, or not at all")
+    for number, (each, count) in enumerate(zip(after.counters, counts, strict=True)):
+        if (runs := int(each) - count) != 1:
+            name = next((name for name, known in module.named_buffers() if known is each), str(number)).removesuffix(".num_batches_tracked")
+            again = "; let it see all parts at once, as torch.cat makes them" if runs > 1 else ""
+            raise CompileError(f"a batch normalisation runs several times in a step, or not at all: '{name}' {runs} times{again}")
+
+
+def _name_change(layout: Layout, before: tuple[Any, ...], after: Layout) -> str:
+    """The first buffer that has changed, for a message; empty where it is something else."""
+    places = zip(layout.constants, before[1], after.values()[1], strict=False)
+    name = next((name for name, old, new in places if old != new), "")
+    return f" ('{name}'); let forward give the new values as an output, and change the module after the call" if name else ""
 
 
 def check_graph(results: tuple[torch.Tensor, ...], known: Iterable[torch.Tensor] | None = None) -> None:
