@@ -162,6 +162,43 @@ class ModesTest(unittest.TestCase):
         eager = Saving()
         self.step(lambda f, x: f(x), (eager, ortc.torch.compile_(copy.deepcopy(eager), wait=True, fallback="error")))
 
+    def test_hooks_that_ask_for_gradients(self) -> None:
+        """A reentrant checkpoint behind a frozen table has gradients by such a hook only. Hooks that do more are not compiled."""
+
+        def ask(module: nn.Module, args: Any, output: torch.Tensor) -> None:
+            output.requires_grad_(True)
+
+        def change(module: nn.Module, args: Any, output: torch.Tensor) -> None:
+            output *= 2
+            output.requires_grad_(True)
+
+        class Frozen(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.table, self.within = nn.Embedding(5, 6).requires_grad_(False), Within(use_reentrant=True)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return self.within(self.table(x))
+
+        eager = Frozen()
+        compiled = ortc.torch.compile_(copy.deepcopy(eager), wait=True)
+        x = torch.tensor([0, 3, 1, 4])
+        reached: list[bool] = []
+        for hook, calls in ((ask, 1), (None, 2), (change, 2), (ask, 3)):
+            handles = [] if hook is None else [each.table.register_forward_hook(hook) for each in (eager, compiled)]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for module in (eager, compiled):
+                    module.zero_grad()
+                    module(x).square().sum().backward()
+            for (name, p), q in zip(eager.named_parameters(), compiled.named_parameters(), strict=True):
+                self.same(p.grad, q[1].grad, f"{name} with {hook}")
+            reached.append(eager.within.first.weight.grad is not None)
+            self.assertEqual(ortc.torch.report(compiled).compiled, calls, str(ortc.torch.report(compiled)))
+            for handle in handles:
+                handle.remove()
+        self.assertEqual(reached, [True, False, True, True])
+
     def test_statistics_that_a_checkpoint_moves_twice(self) -> None:
         eager = ConvNorm()
         compiled = ortc.torch.compile_(copy.deepcopy(eager), wait=True, fallback="error")

@@ -148,15 +148,16 @@ class TrainerTest(unittest.TestCase):
                 saved.append((sorted(each.name for each in path.iterdir()), shapes(path / "model.safetensors"), moments, groups))
             self.assertEqual(saved[0], saved[1])
 
-    def test_what_runs_eagerly(self) -> None:
-        """Other numbers than PyTorch's would be wrong: these calls are its own."""
+    def test_gradient_checkpointing(self) -> None:
+        """Transformers lets embeddings have gradients by a hook then."""
         rows = lm.stories()
-        arguments = dict(gradient_checkpointing=True, max_steps=2)
-        wanted = lm.train(lm.gpt2(dropout=0.1), rows, **arguments)
-        model = lm.gpt2(dropout=0.1)
+        arguments = dict(gradient_checkpointing=True, max_steps=3)
+        wanted, *eager = (lm.train(each, rows, **arguments) for each in (lm.gpt2().double(), lm.gpt2(), nudge(lm.gpt2(), 0)))
+        model = lm.gpt2()
         ortc.torch.compile_(model, wait=True)
-        self.assertTrue(torch.equal(lm.train(model, rows, **arguments), wanted))
-        self.assertEqual(dict(ortc.torch.report(model).eager), {"a module within the module has hooks": 8})
+        self.assertLessEqual(distance(wanted, lm.train(model, rows, **arguments)), limit(wanted, eager))
+        report = ortc.torch.report(model)
+        self.assertEqual((report.compiled, dict(report.eager)), (12, {}), str(report))
 
     def test_bfloat16(self) -> None:
         """No farther from float32 than twice what PyTorch's autocast is."""

@@ -44,6 +44,18 @@ def _name_change(layout: Layout, before: tuple[Any, ...], after: Layout) -> str:
     return f" ('{name}'); let forward give the new values as an output, and change the module after the call" if name else ""
 
 
+@contextmanager
+def outputs_with_gradients(layout: Layout) -> Iterator[list[Any]]:
+    """Collects what modules give whose hooks let it have a gradient."""
+    found: list[Any] = []
+    handles = [each.register_forward_hook(lambda module, args, output: found.append(output)) for _, each in layout.with_gradient_hooks()]
+    try:
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
 def check_graph(results: tuple[torch.Tensor, ...], known: Iterable[torch.Tensor] | None = None) -> None:
     """Refuses gradients of the module's own that the graph does not have, and those of tensors that are not `known`, where that is said."""
     own = None if known is None else {id(each) for each in known}

@@ -25,7 +25,7 @@ import torch.utils._pytree as pytree
 from ortc._compile import run_compiler
 from ortc._errors import CompileError
 from ortc.torch import _cache, _key, _symbolics, _trees
-from ortc.torch._checks import check_graph, one_forward
+from ortc.torch._checks import check_graph, one_forward, outputs_with_gradients
 from ortc.torch._child import run_clean
 from ortc.torch._fork import Forked
 from ortc.torch._layout import Layout
@@ -181,12 +181,13 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         versions = [each._version for each in given]
-        with torch.set_grad_enabled(request.has_grad), one_forward(request.module, request.watch):
+        checks = one_forward(request.module, request.watch)
+        with torch.set_grad_enabled(request.has_grad), outputs_with_gradients(layout) as leaves, checks:
             results = flat(*given)
         if changed := [name for name, each, version in zip(names, given, versions, strict=True) if each._version != version]:
             what = changed[0].replace("input.", "argument ").removeprefix("weight.")
             raise CompileError(f"the module changes {what} in place: give it a copy")
-        check_graph(results, [*given, *map(layout.get, layout.parameters)])
+        check_graph(results, [*given, *map(layout.get, layout.parameters), *leaves])
         torch.onnx.export(
             flat,
             given,

@@ -17,6 +17,7 @@ import torch
 
 from ortc import _runtime
 from ortc._compile import find_compiler
+from ortc.torch._layout import gradient_hooks
 from ortc.torch._values import Describer, content_digest, identify_file, is_class_of_package, is_installed
 from ortc.torch._watch import Watch
 
@@ -86,6 +87,8 @@ def _describe_module(describer: Describer, module: torch.nn.Module) -> Iterable[
             if not isinstance(value, (torch.Tensor, torch.nn.Module)):  # which the module's layout follows
                 describer.watch.note_root(value, f"{name}.{key}".removeprefix("."), is_attribute=True)
             yield f"{key}={describer.describe(value)}"
+        if each is not module:
+            yield f"hooks: {len(gradient_hooks(each))}"
 
 
 class Description(NamedTuple):

@@ -5,7 +5,11 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import dis
 import sys
+import types
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import torch
@@ -19,6 +23,27 @@ _OF_MODULES = set(torch.nn.Module().__dict__)
 """Attributes that every module has."""
 _MOST_COLLECTIONS = 1000
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+_STRAIGHT = ("CACHE", "LOAD_ATTR", "LOAD_CONST", "LOAD_METHOD", "NOP", "POP_TOP", "PRECALL", "PUSH_NULL", "RESUME", "RETURN_CONST", "RETURN_VALUE")
+
+
+@cache
+def _asks_for_gradients(code: types.CodeType) -> bool:
+    """Whether a hook of a forward does no more than `output.requires_grad_(True)`, so that checkpoints have gradients behind frozen
+    modules: transformers and PEFT register such hooks."""
+    if code.co_names != ("requires_grad_",) or code.co_freevars or any(each not in (None, True) for each in code.co_consts):
+        return False
+    instructions = list(dis.get_instructions(code))
+    is_straight = all(each.opname in _STRAIGHT or each.opname.startswith(("LOAD_FAST", "CALL")) for each in instructions)
+    end = [each for each in instructions if each.opname != "CACHE"][-2:]
+    return is_straight and end[-1].argval is None and (end[-1].opname == "RETURN_CONST" or end[0].opname == "LOAD_CONST" and end[0].argval is None)
+
+
+def gradient_hooks(module: torch.nn.Module) -> list[Any]:
+    """The hooks of its forward that only let its output have a gradient."""
+    hooks = module._forward_hooks.values()
+    return [each for each in hooks if isinstance(each, types.FunctionType) and _asks_for_gradients(each.__code__)]
 
 
 def _walk(module: torch.nn.Module, found: list[torch.nn.Module]) -> list[torch.nn.Module]:
@@ -143,8 +168,14 @@ class Layout:
         return self.attributes, [place_of(each) for each in self.fixed_tensors]
 
     def has_hooks(self) -> bool:
-        """Of modules within the module."""
-        return any(getattr(each, name) for each in self.modules[1:] for name in _HOOKS)
+        """Whether modules within the module have hooks that a graph does not stand for."""
+        return any(getattr(each, name) for each in self.modules[1:] for name in _HOOKS[1:]) or any(
+            len(gradient_hooks(each)) < len(each._forward_hooks) for each in self.modules[1:] if each._forward_hooks
+        )
+
+    def with_gradient_hooks(self) -> Iterator[tuple[int, torch.nn.Module]]:
+        """Modules within the module, with their numbers."""
+        return ((i, each) for i, each in enumerate(self.modules) if i and gradient_hooks(each))
 
     def fixed(self, trained: list[str]) -> list[str]:
         """Parameters and statistics that steps only read."""
@@ -212,7 +243,7 @@ class Layout:
         return [tensors[key] for tensors, key in map(self.slots.__getitem__, names)]
 
     def _describe(self) -> tuple[Any, ...]:
-        found: list[Any] = [self.has_hooks()]
+        found: list[Any] = [self.has_hooks(), *(i for i, _ in self.with_gradient_hooks())]
         for each, collections in zip(self.modules, self._nested, strict=True):
             for name, value in each.__dict__.items():
                 if value.__class__ in _PLAIN:
