@@ -240,24 +240,6 @@ Status readGradientMarks(const Model &model, GradientMarks &marks, std::vector<s
 
 namespace {
 
-/// Lets the nodes of a graph read other values, in branches and loop bodies, too, where they see them.
-class ReadRenamer {
-public:
-  explicit ReadRenamer(const std::map<std::string, std::string> &renames) : renames(renames) {}
-  /// Outputs of a graph inside another one are reads.
-  void run(proto::GraphProto &graph, bool isInside = false);
-
-private:
-  void enter(proto::GraphProto &body);
-  void change(std::string &name) const {
-    if (auto found = renames.find(name); found != renames.end() && !hidden.count(name))
-      name = found->second;
-  }
-
-  const std::map<std::string, std::string> &renames;
-  std::map<std::string, size_t> hidden; ///< graphs around with a value of their own of that name
-};
-
 /// Puts nodes of this compiler's own operators behind marked values.
 class MarkWriter {
 public:
@@ -295,35 +277,6 @@ private:
 };
 
 } // namespace
-
-void ReadRenamer::enter(proto::GraphProto &body) {
-  std::vector<std::string> own;
-  for (const std::string &name : listNames(body))
-    if (renames.count(name))
-      own.push_back(name);
-  for (const std::string &name : own)
-    ++hidden[name];
-  run(body, /*isInside=*/true);
-  for (const std::string &name : own)
-    if (auto found = hidden.find(name); --found->second == 0)
-      hidden.erase(found);
-}
-
-void ReadRenamer::run(proto::GraphProto &graph, bool isInside) {
-  for (auto &node : *graph.mutable_node()) {
-    for (std::string &input : *node.mutable_input())
-      change(input);
-    for (auto &attribute : *node.mutable_attribute()) {
-      if (attribute.has_g())
-        enter(*attribute.mutable_g());
-      for (auto &body : *attribute.mutable_graphs())
-        enter(body);
-    }
-  }
-  if (isInside)
-    for (auto &output : *graph.mutable_output())
-      change(*output.mutable_name());
-}
 
 void MarkWriter::addNode(Edits &edits, int before, const char *type, const std::vector<std::string> &inputs,
                          const std::string &output) {
@@ -444,7 +397,7 @@ Status MarkWriter::editGraph(proto::GraphProto &graph) {
     ORTC_TRY(editNode(graph, edits, n));
   ORTC_TRY(editSources(graph, edits));
   if (!edits.renames.empty())
-    ReadRenamer(edits.renames).run(graph, /*isInside=*/scopes.size() > 1);
+    renameReads(graph, edits.renames, /*isInside=*/scopes.size() > 1);
   for (auto &[before, nodes] : edits.nodes)
     for (proto::NodeProto &node : nodes) // a straight-through gradient may go to a renamed input
       if (auto found = edits.renames.find(node.op_type() == kStraightThrough ? node.input(1) : "");

@@ -74,4 +74,57 @@ std::string quoteSome(const std::vector<std::string> &names, size_t shown) {
   return joinSome(quoted, shown);
 }
 
+namespace {
+
+class ReadRenamer {
+public:
+  explicit ReadRenamer(const std::map<std::string, std::string> &renames) : renames(renames) {}
+  void run(proto::GraphProto &graph, bool isInside);
+
+private:
+  void enter(proto::GraphProto &body);
+  void change(std::string &name) const {
+    if (auto found = renames.find(name); found != renames.end() && !hidden.count(name))
+      name = found->second;
+  }
+
+  const std::map<std::string, std::string> &renames;
+  std::map<std::string, size_t> hidden; ///< graphs around with a value of their own of that name
+};
+
+} // namespace
+
+void ReadRenamer::enter(proto::GraphProto &body) {
+  std::vector<std::string> own;
+  for (const std::string &name : listNames(body))
+    if (renames.count(name))
+      own.push_back(name);
+  for (const std::string &name : own)
+    ++hidden[name];
+  run(body, /*isInside=*/true);
+  for (const std::string &name : own)
+    if (auto found = hidden.find(name); --found->second == 0)
+      hidden.erase(found);
+}
+
+void ReadRenamer::run(proto::GraphProto &graph, bool isInside) {
+  for (auto &node : *graph.mutable_node()) {
+    for (std::string &input : *node.mutable_input())
+      change(input);
+    for (auto &attribute : *node.mutable_attribute()) {
+      if (attribute.has_g())
+        enter(*attribute.mutable_g());
+      for (auto &body : *attribute.mutable_graphs())
+        enter(body);
+    }
+  }
+  if (isInside)
+    for (auto &output : *graph.mutable_output())
+      change(*output.mutable_name());
+}
+
+void renameReads(proto::GraphProto &graph, const std::map<std::string, std::string> &renames, bool isInside) {
+  ReadRenamer(renames).run(graph, isInside);
+}
+
 } // namespace ortc::frontend

@@ -51,6 +51,11 @@ private:
 /// Puts nodes in front of others: those under `n` before node n, or at the end.
 void insertNodes(proto::GraphProto &graph, const std::map<int, std::vector<proto::NodeProto>> &nodes);
 
+/// Lets the nodes of a graph read other values, in branches and loop bodies, too, where they see them. `isInside`: it is
+/// one of these, whose outputs are reads.
+void renameReads(proto::GraphProto &graph, const std::map<std::string, std::string> &renames,
+                 bool isInside = false);
+
 /// Removes what `isGone(element, index)` holds for, in one pass.
 template <typename List, typename Predicate> void removeIf(List &list, Predicate isGone) {
   int kept = 0;

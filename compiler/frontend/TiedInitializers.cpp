@@ -66,14 +66,12 @@ public:
 private:
   proto::NodeProto &addNode(const char *type);
   void addReshape(const std::vector<int64_t> &dims);
-  void rename(proto::GraphProto &graph);
 
   proto::GraphProto &graph;
   NewNames names;
   std::map<std::string, const proto::TensorProto *> initializers;
   std::set<std::string> outputs, removed;
   std::map<std::string, std::string> renamed;       ///< to an initializer, which may be renamed itself
-  std::map<std::string, size_t> hidden;             ///< graphs around with a value of their own of that name
   std::vector<std::vector<proto::NodeProto>> views; ///< nodes of each
   std::string copy, value; ///< of the view that is being written: what it is, what it is now
 };
@@ -136,40 +134,6 @@ void ViewWriter::replace(const std::string &name, const std::string &original, c
   views.back().back().set_output(0, copy);
 }
 
-/// Reads of names become reads of others, in branches and loop bodies, too, where they see them.
-void ViewWriter::rename(proto::GraphProto &graph) {
-  auto change = [&](std::string &name) {
-    auto found = renamed.find(name);
-    if (found == renamed.end() || hidden.count(name))
-      return;
-    name = found->second;
-    for (found = renamed.find(name); found != renamed.end(); found = renamed.find(name))
-      name = found->second;
-  };
-  auto enter = [&](proto::GraphProto &body) {
-    std::set<std::string> own = listNames(body);
-    for (const std::string &name : own)
-      if (renamed.count(name))
-        ++hidden[name];
-    rename(body);
-    for (auto &output : *body.mutable_output())
-      change(*output.mutable_name());
-    for (const std::string &name : own)
-      if (auto found = hidden.find(name); found != hidden.end() && --found->second == 0)
-        hidden.erase(found);
-  };
-  for (auto &node : *graph.mutable_node()) {
-    for (std::string &input : *node.mutable_input())
-      change(input);
-    for (auto &attribute : *node.mutable_attribute()) {
-      if (attribute.has_g())
-        enter(*attribute.mutable_g());
-      for (auto &body : *attribute.mutable_graphs())
-        enter(body);
-    }
-  }
-}
-
 void ViewWriter::finish() {
   auto isRemoved = [&](const auto &each, int) { return removed.count(each.name()) != 0; };
   removeIf(*graph.mutable_initializer(), isRemoved);
@@ -181,7 +145,10 @@ void ViewWriter::finish() {
     for (proto::NodeProto &node : views[i])
       *nodes->Add() = std::move(node);
   std::rotate(nodes->pointer_begin(), nodes->pointer_begin() + before, nodes->pointer_end());
-  rename(graph);
+  for (auto &[name, other] : renamed)
+    for (auto next = renamed.find(other); next != renamed.end(); next = renamed.find(other))
+      other = next->second;
+  renameReads(graph, renamed);
 }
 
 static Status tie(const Model &model, ViewWriter &writer, const std::string &copy,
