@@ -51,8 +51,8 @@ private:
 /// Puts nodes in front of others: those under `n` before node n, or at the end.
 void insertNodes(proto::GraphProto &graph, const std::map<int, std::vector<proto::NodeProto>> &nodes);
 
-/// Lets the nodes of a graph read other values, in branches and loop bodies, too, where they see them. `isInside`: it is
-/// one of these, whose outputs are reads.
+/// Lets the nodes of a graph read other values, in branches and loop bodies, too, where they see them. `isInside`: the
+/// graph is one of these, whose outputs are reads.
 void renameReads(proto::GraphProto &graph, const std::map<std::string, std::string> &renames,
                  bool isInside = false);
 

@@ -54,7 +54,7 @@ class ComparisonTest(unittest.TestCase):
         # As if keys said nothing of what code reads.
         for patch in (
             unittest.mock.patch.dict(os.environ, ORTC_CACHE_DIR=place.name),
-            unittest.mock.patch.object(_kinds, "describe", lambda module: _key.Description("", Watch().finish((), {}), True)),
+            unittest.mock.patch.object(_kinds, "describe", lambda module: _key.Description("", Watch().finish((), (), {}), True)),
         ):
             patch.start()
             self.addCleanup(patch.stop)

@@ -85,6 +85,19 @@ def loss(result: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
     return F.mse_loss(result, label) * FACTOR
 
 
+class Settling(nn.Module):
+    """Computes something once, `factor` times what it is from then on."""
+
+    def __init__(self, config: Config, factor: float) -> None:
+        super().__init__()
+        self.layer, self.config, self.factor = nn.Linear(4, 4), config, factor
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.layer(x) * (self.factor if self.config.counter == 0 else 1.0)
+        self.config.counter = 1
+        return y
+
+
 class ReadsTest(unittest.TestCase):
     def setUp(self) -> None:
         torch.manual_seed(0)
@@ -184,6 +197,26 @@ class ReadsTest(unittest.TestCase):
                 for factor, wanted in zip(factors, (1, 2, 3, 4), strict=True):
                     self.assertAlmostEqual(factor, wanted, delta=1e-4)
                 self.assertIn(f"forward changes {what}, which a compiled step does not", str(ortc.torch.report(compiled)))
+
+    def test_what_is_computed_once(self) -> None:
+        """A change that the first call makes, and no later one: compiled from the first on where it changes no number."""
+        for factor, first in ((1.0, 3), (2.0, 2)):
+            config = Config()
+            eager, compiled = Settling(config, factor), ortc.torch.compile_(Settling(copy.deepcopy(config), factor), wait=True)
+            compiled.load_state_dict(eager.state_dict())
+            for _ in range(3):
+                self.assertLessEqual(distance(eager(self.x).detach(), compiled(self.x).detach()), TOLERANCE)
+            self.assertEqual(ortc.torch.report(compiled).compiled, first, str(ortc.torch.report(compiled)))
+
+    def test_fields_that_others_read(self) -> None:
+        """Times and counts that a library keeps in an object of the module's make no other kind."""
+        config = Config()
+        compiled = ortc.torch.compile_(Reading(config), wait=True)
+        for _ in range(4):
+            config.counter += 1
+            compiled(self.x).sum().backward()
+        report = ortc.torch.report(compiled)
+        self.assertEqual((report.compiled, report.artifacts), (4, 1), str(report))
 
     def test_what_always_changes(self) -> None:
         self.addCleanup(STEPS.clear)

@@ -17,6 +17,10 @@ from ortc.torch._layout import Layout
 from ortc.torch._watch import Watch
 
 
+class ChangeError(CompileError):
+    """A forward changes what its code reads."""
+
+
 @contextmanager
 def one_forward(module: torch.nn.Module, watch: Watch | None = None) -> Iterator[None]:
     """Around one call. Raises CompileError where it has changed the module, running statistics aside, or what its code reads, or where
@@ -29,7 +33,7 @@ def one_forward(module: torch.nn.Module, watch: Watch | None = None) -> Iterator
     if before != after.values():
         raise CompileError(f"the module changes its attributes or buffers in forward{_name_change(layout, before, after)}")
     if watch is not None and (change := watch.find_change()):
-        raise CompileError(f"forward changes {change}, which a compiled step does not")
+        raise ChangeError(f"forward changes {change}, which a compiled step does not")
     for number, (each, count) in enumerate(zip(after.counters, counts, strict=True)):
         if (runs := int(each) - count) != 1:
             name = next((name for name, known in module.named_buffers() if known is each), str(number)).removesuffix(".num_batches_tracked")

@@ -25,7 +25,7 @@ import torch.utils._pytree as pytree
 from ortc._compile import run_compiler
 from ortc._errors import CompileError
 from ortc.torch import _cache, _key, _symbolics, _trees
-from ortc.torch._checks import check_graph, one_forward, outputs_with_gradients
+from ortc.torch._checks import ChangeError, check_graph, one_forward, outputs_with_gradients
 from ortc.torch._child import run_clean
 from ortc.torch._fork import Forked
 from ortc.torch._layout import Layout
@@ -169,6 +169,25 @@ class Replaced:
         self._exchange()
 
 
+def _call(request: Request, call: Callable[[], Any]) -> Any:
+    """The results. A change that only the first call makes, and that changes no number, is none: what is computed once and kept, as
+    transformers does with the kind of a problem in a configuration."""
+    state = torch.get_rng_state()
+    results: Any = ()
+    try:
+        with one_forward(request.module, request.watch):
+            results = call()
+        return results
+    except ChangeError:
+        torch.set_rng_state(state)
+        request.watch = _key.describe(request.module).watch
+        with one_forward(request.module, request.watch):
+            again = call()
+        if not all(torch.equal(*map(torch.nan_to_num, pair)) for pair in zip(results, again, strict=True)):
+            raise
+        return again
+
+
 def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
     """Writes the ONNX file; `inputs`: weights that are inputs of it. What is known of it."""
     layout = Layout(request.module)
@@ -181,9 +200,8 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         versions = [each._version for each in given]
-        checks = one_forward(request.module, request.watch)
-        with torch.set_grad_enabled(request.has_grad), outputs_with_gradients(layout) as leaves, checks:
-            results = flat(*given)
+        with torch.set_grad_enabled(request.has_grad), outputs_with_gradients(layout) as leaves:
+            results = _call(request, lambda: flat(*given))
         if changed := [name for name, each, version in zip(names, given, versions, strict=True) if each._version != version]:
             what = changed[0].replace("input.", "argument ").removeprefix("weight.")
             raise CompileError(f"the module changes {what} in place: give it a copy")

@@ -18,7 +18,7 @@ import torch
 from ortc import _runtime
 from ortc._compile import find_compiler
 from ortc.torch._layout import gradient_hooks
-from ortc.torch._values import Describer, content_digest, identify_file, is_class_of_package, is_installed
+from ortc.torch._values import Describer, content_digest, identify_file, is_class_of_package, is_installed, names_of_class
 from ortc.torch._watch import Watch
 
 
@@ -91,6 +91,13 @@ def _describe_module(describer: Describer, module: torch.nn.Module) -> Iterable[
             yield f"hooks: {len(gradient_hooks(each))}"
 
 
+def _names_of_packages(module: torch.nn.Module) -> set[str]:
+    """Attributes that classes of installed packages mention, such as the fields of configurations that models of transformers read.
+    Fields that others read, such as the times of a Trainer of Lightning that a module has, change in every call."""
+    kinds = {base for each in module.modules() for base in type(each).__mro__}
+    return set().union(*(names_of_class(base) for base in kinds if is_class_of_package(base)))
+
+
 class Description(NamedTuple):
     """Classes and attributes of a module, and what code of them reads."""
 
@@ -111,7 +118,7 @@ def describe(module: torch.nn.Module) -> Description:
     except Exception:  # of code of theirs, such as a property
         parts, is_complete = [os.urandom(16).hex()], False
     text = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
-    return Description(text, describer.watch.finish(describer.names, named), is_complete)
+    return Description(text, describer.watch.finish(describer.names, _names_of_packages(module), named), is_complete)
 
 
 def digest(

@@ -131,6 +131,14 @@ def _functions_of(value: Any) -> list[types.FunctionType]:
 
 
 @cache
+def names_of_class(kind: type) -> frozenset[str]:
+    """Attributes that its own functions mention; of PyTorch's none, which read no others than their own."""
+    if kind.__module__.partition(".")[0] in ("builtins", "torch"):
+        return frozenset()
+    return frozenset().union(*(list_names(each.__code__) for value in vars(kind).values() for each in _functions_of(value)))
+
+
+@cache
 def describe_code(code: types.CodeType) -> str:
     text = hashlib.sha256(code.co_code + code.co_exceptiontable).hexdigest()
     counts = code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags

@@ -87,8 +87,9 @@ class Watch:
         if not isinstance(value, _PLAIN):
             self._roots.append((value, label, is_attribute))
 
-    def finish(self, names: Iterable[str], known: Mapping[int, Any]) -> Watch:
-        """Goes through what the roots have. `names`: attributes that code mentions; `known`: objects that somebody else follows."""
+    def finish(self, names: Iterable[str], of_packages: Iterable[str], known: Mapping[int, Any]) -> Watch:
+        """Goes through what the roots have. `names`: attributes that code mentions; `of_packages`: those that modules' classes of
+        installed packages do; `known`: objects that somebody else follows."""
         stack = self._roots[::-1]
         seen: set[int] = set()
         while stack and len(seen) < _MOST:
@@ -98,14 +99,14 @@ class Watch:
             if type(value).__module__.partition(".")[0] == "ortc":  # a compiled module within counts its calls
                 continue
             seen.add(id(value))
-            stack += [(each, part, False) for each, part in self._open(value, label, names, is_attribute)]
+            stack += [(each, part, False) for each, part in self._open(value, label, names, of_packages if is_attribute else ())]
         self._roots = []
         self._items = tuple(self._noted.values())
         self._whole = tuple(each for each, _ in self._containers.values())
         self._snapshot = _runtime.take_snapshot(self._whole)
         return self
 
-    def _open(self, value: Any, label: str, names: Iterable[str], is_attribute: bool) -> list[tuple[Any, str]]:
+    def _open(self, value: Any, label: str, names: Iterable[str], of_packages: Iterable[str]) -> list[tuple[Any, str]]:
         """Notes what changes a value, and gives what it has."""
         if isinstance(value, torch.Tensor):
             self._tensors.append((value, place_of(value), label))
@@ -125,7 +126,7 @@ class Watch:
         elif isinstance(value, torch.nn.Module):
             return self._open_module(value, label)
         else:
-            return self._open_object(value, label, names, is_attribute)
+            return self._open_object(value, label, names, of_packages)
         return []
 
     def _open_module(self, module: torch.nn.Module, label: str) -> list[tuple[Any, str]]:
@@ -134,13 +135,12 @@ class Watch:
                 self._containers[id(values)] = values, label
         return [(each, label) for each in (*module.parameters(), *module.buffers())]
 
-    def _open_object(self, value: Any, label: str, names: Iterable[str], is_attribute: bool) -> list[tuple[Any, str]]:
+    def _open_object(self, value: Any, label: str, names: Iterable[str], of_packages: Iterable[str]) -> list[tuple[Any, str]]:
         fields = getattr(value, "__dict__", None)
         found = []
         if type(fields) is dict:
             chosen = {name for name in names if name in fields or hasattr(type(value), name)}
-            if is_attribute:
-                chosen |= {name for name, each in fields.items() if isinstance(each, _PLAIN)}
+            chosen |= {name for name in of_packages if isinstance(fields.get(name, ABSENT), _PLAIN)}
             for name in chosen:
                 self.note_item(fields, name, f"{label}.{name}")
                 if name in fields:

@@ -143,7 +143,7 @@ class Compiled:
         if args and args[0] is self.module:  # as a bound method: accelerate, where it takes mixed precision away
             args = args[1:]
         caller = sys._getframe(1).f_locals.get("self")
-        if caller is not self.module and isinstance(caller, torch.nn.Module) and caller.__dict__.get("forward") is self:
+        if isinstance(caller, torch.nn.Module) and caller.__dict__ is not self.module.__dict__ and caller.__dict__.get("forward") is self:
             self.report.eager["it is a shallow copy (copy.copy), which has this forward, and may have other parameters"] += 1
             return type(caller).forward(caller, *args, **kwargs)
         if is_traced():
