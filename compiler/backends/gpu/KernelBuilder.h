@@ -31,6 +31,8 @@ struct GeneratorOptions {
   /// The kernel writes persistent memory: it does nothing after a step that failed.
   bool isGated = false;
   uint32_t checkName = 0; ///< of an index check: position of the tensor's name in the artifact's check names
+  /// Of each buffer, what its first byte is a multiple of in every call; empty: kBufferAlignment.
+  llvm::SmallVector<int64_t> alignments = {};
 
   bool usesFma() const { return numerics == Numerics::Fast; }
   emit::MathOptions math() const {
@@ -42,6 +44,8 @@ struct GeneratorOptions {
 inline constexpr llvm::StringLiteral kThreadsAttribute = "ortc.threads", kBlocksAttribute = "ortc.blocks";
 /// The address space of what a block shares, of both vendors.
 inline constexpr unsigned kSharedSpace = 3;
+/// Of buffers of the plan, and of memory of the host that is used in place. Slices in loops may have less.
+inline constexpr int64_t kBufferAlignment = 64;
 /// Bytes that a block may share without asking the driver for more.
 inline constexpr int64_t kSharedBytes = 48 << 10;
 /// Threads of most blocks.
@@ -73,6 +77,11 @@ public:
 
   /// An array that the threads of a block share, one for each call. Those of a launch fit into kSharedBytes.
   mlir::Value shared(ThreadBuilder &b, mlir::Type element, int64_t elements);
+
+  /// Bytes that the start of a buffer is a multiple of, a power of two.
+  int64_t alignmentOf(unsigned buffer) const {
+    return options.alignments.empty() ? kBufferAlignment : options.alignments[buffer];
+  }
 
   /// Whether a buffer may share memory with another one of the call.
   bool isInPlace(unsigned buffer) const { return !buffers[buffer].distinct; }

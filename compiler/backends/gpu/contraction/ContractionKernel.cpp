@@ -43,8 +43,9 @@ public:
           place = b.add(place, b.mul(digit, stride));
   }
   Value placeOf(unsigned operand) const { return places[operand]; }
+  Value bufferOf(unsigned operand) const { return buffers[job.shape.operands[operand].buffer]; }
   Value load(ThreadBuilder &b, unsigned operand, Value at) {
-    Value value = b.loadScalar(buffers[job.shape.operands[operand].buffer], at);
+    Value value = b.loadScalar(bufferOf(operand), at);
     Type narrow = job.shape.narrow(operand);
     return narrow ? extendToF32(b, b.getLoc(), value, narrow) : value;
   }
@@ -70,7 +71,7 @@ public:
       : operands(job, buffers), depthDims(job.axes.depthDims()) {}
 
   void begin(ThreadBuilder &b, Value number) override { operands.begin(b, number); }
-  Value load(ThreadBuilder &b, Side side, Value index, const DepthPosition &k) override {
+  ElementPlace locate(ThreadBuilder &b, Side side, Value index, const DepthPosition &k) override {
     const ContractionAxes &axes = operands.job.axes;
     bool isRow = side == Side::row;
     unsigned operand = isRow ? axes.rowOperand : axes.laneOperand;
@@ -78,7 +79,7 @@ public:
     at = b.add(operands.placeOf(operand), at);
     for (auto [dim, digit] : llvm::zip_equal(depthDims, delinearize(b, k, sizesOf(depthDims))))
       at = b.add(at, b.mul(digit, dim.strides[operand]));
-    return operands.load(b, operand, at);
+    return {operands.bufferOf(operand), at, {}};
   }
   void store(ThreadBuilder &b, Value row, Value column, Value sum) override {
     operands.store(b, row, column, sum);
@@ -89,16 +90,38 @@ private:
   SmallVector<ContractionDim> depthDims;
 };
 
-ProductShape makeProduct(const ContractionJob &job, Numerics numerics) {
-  const ContractionAxes &axes = job.axes;
-  SmallVector<ContractionDim> depthDims = axes.depthDims();
-  ProductShape product{axes.outerTotal, axes.row.size, axes.lane.size, sizeOf(depthDims),
-                       job.shape.accumulatorType};
-  auto isAlongDepth = [&](unsigned operand, const ContractionDim &dim) {
-    return depthDims.back().strides[operand] == 1 && dim.strides[operand] != 1;
+/// How `dim`, the rows or columns of the product, lie in an operand, of `bits` an element.
+OperandLayout layoutOf(const ContractionJob &job, unsigned operand, const ContractionDim &dim,
+                       int64_t alignment) {
+  SmallVector<ContractionDim> depthDims = job.axes.depthDims();
+  OperandLayout layout;
+  layout.narrow = job.shape.narrow(operand);
+  layout.isAlongDepth = depthDims.back().strides[operand] == 1 && dim.strides[operand] != 1;
+  const ContractionDim &along = layout.isAlongDepth ? depthDims.back() : dim;
+  if (along.strides[operand] != 1)
+    return layout;
+  SmallVector<int64_t> strides{along.size, job.shape.operands[operand].offset};
+  auto add = [&](const ContractionDim &other) {
+    if (&other != &along)
+      strides.push_back(other.strides[operand]);
   };
-  product.isRowAlongDepth = isAlongDepth(axes.rowOperand, axes.row);
-  product.isColumnAlongDepth = isAlongDepth(axes.laneOperand, axes.lane);
+  add(dim);
+  llvm::for_each(depthDims, add);
+  llvm::for_each(job.axes.outer, add);
+  Type stored = layout.narrow ? layout.narrow : job.shape.accumulatorType;
+  layout.run = longestRun(strides, stored.getIntOrFloatBitWidth(), alignment);
+  return layout;
+}
+
+ProductShape makeProduct(const ContractionJob &job, Numerics numerics, const KernelBuilder &kernel) {
+  const ContractionAxes &axes = job.axes;
+  ProductShape product{axes.outerTotal, axes.row.size, axes.lane.size, sizeOf(axes.depthDims()),
+                       job.shape.accumulatorType};
+  auto layout = [&](unsigned operand, const ContractionDim &dim) {
+    return layoutOf(job, operand, dim, kernel.alignmentOf(job.shape.operands[operand].buffer));
+  };
+  product.row = layout(axes.rowOperand, axes.row);
+  product.column = layout(axes.laneOperand, axes.lane);
   if (numerics == Numerics::Fast)
     product.parts = chooseParts(product);
   return product;
@@ -163,7 +186,7 @@ LogicalResult generateContraction(KernelBuilder &kernel, func::FuncOp function,
     auto makeAccess = [&](ArrayRef<Value> buffers) {
       return std::make_unique<ContractionAccess>(job, buffers);
     };
-    emitProduct(kernel, makeProduct(job, options.numerics), makeAccess, math);
+    emitProduct(kernel, makeProduct(job, options.numerics, kernel), makeAccess, math);
     return success();
   }
   kernel.launchThreads(axes.outerTotal * axes.row.size * axes.lane.size,

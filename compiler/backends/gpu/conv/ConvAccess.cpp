@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/conv/ConvAccess.h"
 
-#include "compiler/backends/emit/StorageConversion.h"
 #include "compiler/backends/gpu/product/ScalarAccess.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
@@ -41,18 +40,9 @@ protected:
       at = b.add(b.mul(at, size), index);
     return at;
   }
-  Value loadAt(ThreadBuilder &b, unsigned operand, Value place) {
-    Value value = b.loadScalar(buffers[form.operands[operand].buffer], place);
-    Type narrow = form.narrow[operand];
-    return narrow ? extendToF32(b, b.getLoc(), value, narrow) : value;
-  }
-  /// The same, or zero where the condition does not hold (null: it always does).
-  Value loadWhere(ThreadBuilder &b, Value condition, unsigned operand, Value place) {
-    if (!condition)
-      return loadAt(b, operand, place);
-    Type type = cast<RankedTensorType>(form.op->getOperand(operand).getType()).getElementType();
-    Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
-    return b.guarded(condition, zero, [&]() -> SmallVector<Value> { return {loadAt(b, operand, place)}; })[0];
+  /// An element of an operand; null `inside`: it is always there.
+  ElementPlace elementAt(unsigned operand, Value place, Value inside = {}) {
+    return {buffers[form.operands[operand].buffer], place, inside};
   }
   /// Stores the element of the result at `indices`, after the epilogue.
   void storeAt(ThreadBuilder &b, ArrayRef<Value> indices, Value sum) {
@@ -72,7 +62,7 @@ protected:
   }
   /// The element of the input that the window at an output, with its image, reads with a tap, with its channel. What
   /// belongs to the output and what belongs to the tap are added last: in a loop one of them stays as it is.
-  Value loadInput(ThreadBuilder &b, ArrayRef<Value> output, ArrayRef<Value> tap) {
+  ElementPlace locateInput(ThreadBuilder &b, ArrayRef<Value> output, ArrayRef<Value> tap) {
     Indices start{output.front()}, offset{b.index(0)};
     Value inside;
     for (int64_t d = 0; d < shape.rank(); ++d) {
@@ -83,7 +73,7 @@ protected:
         inside = b.both(inside, isWithin(b, b.add(start.back(), offset.back()), shape.input[d]));
     }
     start.push_back(b.index(0)), offset.push_back(tap.back());
-    return loadWhere(b, inside, 0, b.add(placeOf(b, 0, start), placeOf(b, 0, offset)));
+    return elementAt(0, b.add(placeOf(b, 0, start), placeOf(b, 0, offset)), inside);
   }
 
   const ConvForm &form;
@@ -100,18 +90,19 @@ public:
     int64_t taps = nn::elementCount(shape.filter);
     ProductShape product{shape.groups, shape.batch * nn::elementCount(shape.output), shape.groupFeatures(),
                          taps * shape.groupChannels(), element};
-    product.isRowAlongDepth = true;
+    product.row = {.isAlongDepth = true, .run = shape.groupChannels()};
+    product.column.run = shape.groupFeatures();
     return product;
   }
   void begin(ThreadBuilder &, Value number) override { group = number; }
-  Value load(ThreadBuilder &b, Side side, Value index, const DepthPosition &k) override {
+  ElementPlace locate(ThreadBuilder &b, Side side, Value index, const DepthPosition &k) override {
     Indices tap = delinearize(b, k, concat({shape.filter, {shape.groupChannels()}}));
     if (side == Side::column) {
       tap.push_back(featureOf(b, index));
-      return loadAt(b, 1, placeOf(b, 1, tap));
+      return elementAt(1, placeOf(b, 1, tap));
     }
     tap.back() = b.add(b.mul(group, shape.groupChannels()), tap.back());
-    return loadInput(b, outputAt(b, index), tap);
+    return locateInput(b, outputAt(b, index), tap);
   }
   void store(ThreadBuilder &b, Value row, Value column, Value sum) override {
     Indices at = outputAt(b, row);
@@ -142,7 +133,7 @@ public:
       product.rows *= points(shape, d);
       product.depth *= taps(shape, d);
     }
-    product.isRowAlongDepth = product.isColumnAlongDepth = true;
+    product.row = product.column = {.isAlongDepth = true, .run = shape.groupFeatures()};
     return product;
   }
   void begin(ThreadBuilder &b, Value number) override {
@@ -158,14 +149,15 @@ public:
       firstOutput.push_back(b.div(shifted, phases(shape, d)));
     }
   }
-  Value load(ThreadBuilder &b, Side side, Value index, const DepthPosition &k) override {
+  ElementPlace locate(ThreadBuilder &b, Side side, Value index, const DepthPosition &k) override {
     SmallVector<int64_t> sizes;
     for (int64_t d = 0; d < shape.rank(); ++d)
       sizes.push_back(taps(shape, d));
     sizes.push_back(shape.groupFeatures());
     Indices step = delinearize(b, k, sizes);
     Value feature = b.add(b.mul(group, shape.groupFeatures()), step.pop_back_val());
-    return side == Side::column ? loadFilter(b, step, feature, index) : loadGradient(b, index, step, feature);
+    return side == Side::column ? locateFilter(b, step, feature, index)
+                                : locateGradient(b, index, step, feature);
   }
   /// A phase that no filter position meets.
   Value isEmpty(ThreadBuilder &b) override {
@@ -210,7 +202,7 @@ private:
       sizes.push_back(points(shape, d));
     return delinearize(b, row, sizes);
   }
-  Value loadFilter(ThreadBuilder &b, ArrayRef<Value> step, Value feature, Value channel) {
+  ElementPlace locateFilter(ThreadBuilder &b, ArrayRef<Value> step, Value feature, Value channel) {
     Indices tap;
     Value inside;
     for (int64_t d = 0; d < shape.rank(); ++d) {
@@ -219,10 +211,10 @@ private:
         inside = b.both(inside, b.less(tap.back(), shape.filter[d]));
     }
     tap.append({channel, feature});
-    return loadWhere(b, inside, 1, placeOf(b, 1, tap));
+    return elementAt(1, placeOf(b, 1, tap), inside);
   }
-  /// As loadInput: what belongs to the row and what belongs to the depth are added last, where nothing is divided.
-  Value loadGradient(ThreadBuilder &b, Value row, ArrayRef<Value> step, Value feature) {
+  /// As locateInput: what belongs to the row and what belongs to the depth are added last, where nothing is divided.
+  ElementPlace locateGradient(ThreadBuilder &b, Value row, ArrayRef<Value> step, Value feature) {
     Indices point = pointAt(b, row), start{point.front()}, offset{b.index(0)};
     Value inside;
     for (int64_t d = 0; d < shape.rank(); ++d) {
@@ -236,7 +228,7 @@ private:
       }
     }
     start.push_back(b.index(0)), offset.push_back(feature);
-    return loadWhere(b, inside, 0, b.add(placeOf(b, 0, start), placeOf(b, 0, offset)));
+    return elementAt(0, b.add(placeOf(b, 0, start), placeOf(b, 0, offset)), inside);
   }
   /// The output whose window begins at `from`, where there is one.
   Value divide(ThreadBuilder &b, int64_t d, Value from, Value &inside) {
@@ -257,23 +249,25 @@ public:
 
   static ProductShape productOf(const ConvShape &shape, Type element) {
     int64_t taps = nn::elementCount(shape.filter);
-    return {shape.parts * shape.groups, taps * shape.groupChannels(), shape.groupFeatures(),
-            shape.batch * nn::elementCount(shape.output), element};
+    ProductShape product{shape.parts * shape.groups, taps * shape.groupChannels(), shape.groupFeatures(),
+                         shape.batch * nn::elementCount(shape.output), element};
+    product.row.run = shape.groupChannels(), product.column.run = shape.groupFeatures();
+    return product;
   }
   void begin(ThreadBuilder &b, Value number) override {
     auto digits = delinearize(b, number, {shape.parts, shape.groups});
     part = digits[0], group = digits[1];
   }
-  Value load(ThreadBuilder &b, Side side, Value index, const DepthPosition &k) override {
+  ElementPlace locate(ThreadBuilder &b, Side side, Value index, const DepthPosition &k) override {
     Indices output = delinearize(b, k, concat({{shape.batch}, shape.output}));
     output.front() = b.add(b.mul(part, shape.batch), output.front());
     if (side == Side::column) {
       output.push_back(featureOf(b, index));
-      return loadAt(b, 1, placeOf(b, 1, output));
+      return elementAt(1, placeOf(b, 1, output));
     }
     Indices tap = tapAt(b, index);
     tap.back() = b.add(b.mul(group, shape.groupChannels()), tap.back());
-    return loadInput(b, output, tap);
+    return locateInput(b, output, tap);
   }
   void store(ThreadBuilder &b, Value row, Value column, Value sum) override {
     Indices at;
@@ -296,10 +290,24 @@ private:
   Value part, group;
 };
 
-template <typename Access> ConvProduct makeProduct(const ConvForm &form, const MathOptions &options) {
+/// Channels or features of a group are neighbours in operands and filters alike: all steps to others are multiples of
+/// their number.
+void limitRuns(ProductShape &product, const ConvForm &form, const KernelBuilder &kernel) {
+  for (unsigned operand : {0, 1}) {
+    OperandLayout &layout = operand == 0 ? product.row : product.column;
+    layout.narrow = form.narrow[operand];
+    Type stored = layout.narrow ? layout.narrow : product.element;
+    layout.run = longestRun({layout.run}, stored.getIntOrFloatBitWidth(),
+                            kernel.alignmentOf(form.operands[operand].buffer));
+  }
+}
+
+template <typename Access>
+ConvProduct makeProduct(const ConvForm &form, const MathOptions &options, const KernelBuilder &kernel) {
   ConvShape shape = shapeOfConv(form.op);
   Type element = cast<RankedTensorType>(form.op->getResult(0).getType()).getElementType();
   ProductShape product = Access::productOf(shape, element);
+  limitRuns(product, form, kernel);
   product.areProductsInRows = true;
   product.parts = chooseParts(product);
   return {product, [&form, &options, shape](ArrayRef<Value> buffers) {
@@ -309,12 +317,12 @@ template <typename Access> ConvProduct makeProduct(const ConvForm &form, const M
 
 } // namespace
 
-ConvProduct makeConvProduct(const ConvForm &form, const MathOptions &options) {
+ConvProduct makeConvProduct(const ConvForm &form, const MathOptions &options, const KernelBuilder &kernel) {
   if (isa<nn::ConvOp>(form.op))
-    return makeProduct<ForwardAccess>(form, options);
+    return makeProduct<ForwardAccess>(form, options, kernel);
   if (isa<nn::ConvInputGradOp>(form.op))
-    return makeProduct<InputGradAccess>(form, options);
-  return makeProduct<FilterGradAccess>(form, options);
+    return makeProduct<InputGradAccess>(form, options, kernel);
+  return makeProduct<FilterGradAccess>(form, options, kernel);
 }
 
 } // namespace ortc::gpu

@@ -21,7 +21,7 @@ struct ConvProduct {
   std::function<std::unique_ptr<ProductAccess>(llvm::ArrayRef<mlir::Value> buffers)> makeAccess;
 };
 
-/// `form` and `options` must outlive it.
-ConvProduct makeConvProduct(const ConvForm &form, const MathOptions &options);
+/// `form` and `options` must outlive it; `kernel` knows its buffers.
+ConvProduct makeConvProduct(const ConvForm &form, const MathOptions &options, const KernelBuilder &kernel);
 
 } // namespace ortc::gpu

@@ -15,7 +15,7 @@ LogicalResult generateConv(KernelBuilder &kernel, func::FuncOp function, const G
   if (!form)
     return function.emitError() << "no convolution kernel can be made of this program: " << reason;
   MathOptions math = options.math();
-  ConvProduct product = makeConvProduct(*form, math);
+  ConvProduct product = makeConvProduct(*form, math, kernel);
   emitProduct(kernel, product.shape, product.makeAccess, math);
   return success();
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/product/Product.h"
 
+#include "compiler/backends/emit/StorageConversion.h"
 #include "compiler/backends/gpu/product/TiledProduct.h"
 #include "compiler/kernels/SumOrder.h"
 #include "llvm/Support/MathExtras.h"
@@ -41,6 +42,28 @@ SmallVector<Value> delinearize(ThreadBuilder &b, const DepthPosition &k, ArrayRe
   SmallVector<Value> digits = delinearize(b, k.start, sizes);
   digits.back() = b.add(digits.back(), k.step);
   return digits;
+}
+
+Value loadElement(ThreadBuilder &b, const ProductShape &shape, ProductAccess &access, Side side, Value index,
+                  const DepthPosition &k) {
+  ElementPlace place = access.locate(b, side, index, k);
+  auto load = [&]() -> Value {
+    Value value = b.loadScalar(place.buffer, place.at);
+    Type narrow = shape.layoutOf(side).narrow;
+    return narrow ? extendToF32(b, b.getLoc(), value, narrow) : value;
+  };
+  if (!place.inside)
+    return load();
+  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(shape.element));
+  return b.guarded(place.inside, zero, [&]() -> SmallVector<Value> { return {load()}; })[0];
+}
+
+int64_t longestRun(ArrayRef<int64_t> strides, unsigned bits, int64_t alignment) {
+  int64_t run = std::min<int64_t>(16, alignment) * 8 / bits;
+  for (int64_t stride : strides)
+    while (run > 1 && stride % run != 0)
+      run /= 2;
+  return std::max<int64_t>(run, 1);
 }
 
 namespace {
@@ -115,8 +138,9 @@ private:
       IndexRange range = rangeOf(b, shape, *access, part);
       Value zero = arith::ConstantOp::create(b, b.getZeroAttr(shape.element));
       Value sum = b.fold(range, 1, zero, [&](Value k, ValueRange carried) -> SmallVector<Value> {
-        Value left = access->load(b, Side::row, result.row, {k, b.index(0)});
-        Value right = access->load(b, Side::column, result.column, {k, b.index(0)});
+        DepthPosition position{k, b.index(0)};
+        Value left = loadElement(b, shape, *access, Side::row, result.row, position);
+        Value right = loadElement(b, shape, *access, Side::column, result.column, position);
         return {multiplyAdd(b, b.getLoc(), left, right, carried[0], options)};
       })[0];
       store(b, *access, arguments.scratch, part, result, sum);

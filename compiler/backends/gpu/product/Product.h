@@ -21,25 +21,41 @@ struct DepthPosition {
 llvm::SmallVector<mlir::Value> delinearize(ThreadBuilder &b, const DepthPosition &k,
                                            llvm::ArrayRef<int64_t> sizes);
 
-/// The elements of matrices, wherever they are, and what becomes of sums. An object is for one launch.
+/// Where an element of a matrix is stored.
+struct ElementPlace {
+  mlir::Value buffer, at;
+  /// Where it does not hold, the element is zero and `at` leads nowhere. Null: it always holds.
+  mlir::Value inside;
+};
+
+/// The places of the elements of matrices, and what becomes of sums. An object is for one launch.
 class ProductAccess {
 public:
   virtual ~ProductAccess() = default;
   /// Comes first: `number` is that of the product, in [0, ProductShape::products).
   virtual void begin(ThreadBuilder &b, mlir::Value number) = 0;
-  /// Element `k` of row or column `index`, as the type of the sums. All three are within their bounds.
-  virtual mlir::Value load(ThreadBuilder &b, Side side, mlir::Value index, const DepthPosition &k) = 0;
+  /// Element `k` of row or column `index`. All three are within their bounds.
+  virtual ElementPlace locate(ThreadBuilder &b, Side side, mlir::Value index, const DepthPosition &k) = 0;
   virtual void store(ThreadBuilder &b, mlir::Value row, mlir::Value column, mlir::Value sum) = 0;
   /// A condition under which all elements of one side are zero, the same for all of the product; null: never.
   virtual mlir::Value isEmpty(ThreadBuilder &) { return {}; }
+};
+
+/// How the elements of one side are stored.
+struct OperandLayout {
+  /// Whether neighbours in memory differ in k; else in row or column.
+  bool isAlongDepth = false;
+  /// So many neighbours, a power of two, have one place and one condition, and start at a multiple of their bytes.
+  int64_t run = 1;
+  /// The type that is extended to that of the sums (`Widening`), null otherwise. f16 and bf16 are stored as i16.
+  mlir::Type narrow = {};
 };
 
 /// `products` products of matrices: rows x depth times depth x columns.
 struct ProductShape {
   int64_t products = 1, rows = 1, columns = 1, depth = 1;
   mlir::Type element; ///< of sums, f32 or f64
-  /// Whether neighbours in memory differ in k, for each side; else in row or column.
-  bool isRowAlongDepth = false, isColumnAlongDepth = false;
+  OperandLayout row = {}, column = {};
   /// Where the results of the products lie beside each other within a row.
   bool areProductsInRows = false;
   /// Parts of the depth that are summed side by side; their sums are added in order.
@@ -47,7 +63,16 @@ struct ProductShape {
 
   int64_t results() const { return products * rows * columns; }
   int64_t partDepth() const; ///< of all parts but the last, which may have less
+  const OperandLayout &layoutOf(Side side) const { return side == Side::row ? row : column; }
 };
+
+/// An element as the type of the sums.
+mlir::Value loadElement(ThreadBuilder &b, const ProductShape &shape, ProductAccess &access, Side side,
+                        mlir::Value index, const DepthPosition &k);
+
+/// The longest run of elements of `bits` that divides all of `strides` and starts at multiples of its bytes, at most 16
+/// bytes. `alignment`: bytes that the start of the buffer is a multiple of.
+int64_t longestRun(llvm::ArrayRef<int64_t> strides, unsigned bits, int64_t alignment);
 
 /// The positions along the depth of a part, none where `access` says that the product is empty.
 IndexRange rangeOf(ThreadBuilder &b, const ProductShape &shape, ProductAccess &access, mlir::Value part);

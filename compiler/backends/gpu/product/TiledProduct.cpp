@@ -92,7 +92,7 @@ private:
     int64_t size = isRow ? shape.rows : shape.columns;
     int64_t extent = isRow ? tile.rows : tile.columns, pitch = isRow ? rowPitch() : tile.columns;
     Value first = isRow ? firstRow : firstColumn, target = isRow ? rowTile : columnTile;
-    bool isAlongDepth = isRow ? shape.isRowAlongDepth : shape.isColumnAlongDepth;
+    bool isAlongDepth = shape.layoutOf(side).isAlongDepth;
     for (int64_t i = 0; i < extent * tile.depth; i += kTileThreads) {
       Value position = b.add(thread, i);
       Value along = isAlongDepth ? b.div(position, tile.depth) : b.rem(position, extent);
@@ -105,7 +105,9 @@ private:
         Value isDeep = b.less(b.add(k, step), shape.depth);
         isThere = b.both(isThere, isDeep);
       }
-      auto load = [&]() -> Value { return access.load(b, side, index, {k, step, tile.depth}); };
+      auto load = [&]() -> Value {
+        return loadElement(b, shape, access, side, index, {k, step, tile.depth});
+      };
       Value value =
           isThere ? b.guarded(isThere, zero(), [&]() -> SmallVector<Value> { return {load()}; })[0] : load();
       memref::StoreOp::create(b, value, target, ValueRange{b.add(b.mul(step, pitch), along)});

@@ -16,6 +16,7 @@
 
 #include <limits>
 #include <memory>
+#include <numeric>
 
 using namespace mlir;
 
@@ -112,6 +113,28 @@ llvm::StringSet<> findGated(ModuleOp module) {
   return gated;
 }
 
+/// What the starts of a buffer are multiples of, in all iterations of the loops around it.
+int64_t alignmentOf(plan::BufferOp buffer) {
+  int64_t alignment = kBufferAlignment;
+  for (int64_t stride : buffer.getStrides().value_or(ArrayRef<int64_t>()))
+    alignment = std::gcd(alignment, stride);
+  return alignment;
+}
+
+/// The least of all calls, for the buffers of each kernel.
+llvm::StringMap<SmallVector<int64_t>> findAlignments(ModuleOp module) {
+  llvm::StringMap<SmallVector<int64_t>> all;
+  module.walk([&](plan::StepOp step) {
+    SmallVector<int64_t> &alignments = all[step.getKernel()];
+    SmallVector<Value> buffers(step.getInputs());
+    llvm::append_range(buffers, step.getOutputs());
+    alignments.resize(buffers.size(), kBufferAlignment);
+    for (auto [alignment, buffer] : llvm::zip_equal(alignments, buffers))
+      alignment = std::min(alignment, alignmentOf(buffer.getDefiningOp<plan::BufferOp>()));
+  });
+  return all;
+}
+
 } // namespace
 
 double estimateSeconds(const kernels::KernelWork &work, bool isDouble, const Processor &processor) {
@@ -141,11 +164,13 @@ static std::vector<Job> makeJobs(ModuleOp module, const SymbolTable &symbols,
                                  const kernels::ProgramKernels &kernels,
                                  const backends::CodeOptions &options) {
   llvm::StringSet<> gated = findGated(module);
+  llvm::StringMap<SmallVector<int64_t>> alignments = findAlignments(module);
   std::vector<Job> jobs;
   for (const std::string &name : kernels.names) {
     auto function = symbols.lookup<func::FuncOp>(name);
     Job &job = jobs.emplace_back(makeJob(function, options));
     job.options.isGated = gated.contains(name);
+    job.options.alignments = alignments.lookup(name);
     for (auto check : function.getOps<nn::CheckIndexOp>())
       job.options.checkName = static_cast<uint32_t>(llvm::find(kernels.checkNames, check.getTensor().str()) -
                                                     kernels.checkNames.begin());
