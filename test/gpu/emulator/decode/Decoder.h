@@ -18,7 +18,9 @@ using AddressMap = std::unordered_map<const Variable *, uint64_t>;
 
 class Decoder {
 public:
-  Decoder(const Module &module, const AddressMap &addresses) : module(module), addresses(addresses) {}
+  /// For a device of so much compute capability, 10 * major + minor.
+  Decoder(const Module &module, const AddressMap &addresses, int capability)
+      : module(module), addresses(addresses), capability(capability) {}
   /// Throws ParseError.
   Kernel decode(const Function &function);
 
@@ -119,6 +121,7 @@ private:
 
   const Module &module;
   const AddressMap &addresses;
+  int capability;
   Kernel kernel;
   Frame *frame = nullptr;
   int depth = 0;

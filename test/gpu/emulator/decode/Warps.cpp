@@ -3,6 +3,7 @@
 #include "test/gpu/emulator/run/WarpWide.h"
 
 #include "test/gpu/emulator/decode/Decoder.h"
+#include "test/gpu/emulator/run/TensorCores.h"
 
 #include <span>
 
@@ -192,6 +193,7 @@ void Decoder::decodeProduct(const Statement &s, const Parts &) {
       kernel.lists.push_back(k == 0 ? result(r, 32) : source(r, 32));
   }
   Instruction &i = emit(Action::Gather, product->run);
+  i.mode = tensorCoreOf(capability);
   i.list = list;
   i.needsAllLanes = true;
 }

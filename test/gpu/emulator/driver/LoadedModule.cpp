@@ -131,7 +131,7 @@ std::unique_ptr<ortc_cu_module_s> loadModule(const char *image, const Options &o
       if (!function->isEntry || !function->isDefined)
         continue;
       auto handle = std::make_shared<ortc_cu_kernel_s>();
-      handle->kernel = Decoder(*module, places).decode(*function);
+      handle->kernel = Decoder(*module, places, options.capability).decode(*function);
       handle->ptxVersion = module->version;
       const uint32_t shared = handle->kernel.sharedBytes;
       if (shared > kUsualShared)

@@ -12,7 +12,7 @@ enum class AtomicOperation : uint8_t { Add, Min, Max, Inc, Dec, And, Or, Xor, Ex
 struct LaneCode {
   /// Arithmetic, by names that are unique.
   OperationList lists[6];
-  /// mma.sync: the operands are numbers of registers of A, B and C.
+  /// mma.sync: the operands are numbers of registers of A, B and C. mode: which of kTensorCores.
   OperationList products;
   /// By log2 of the bytes of an element.
   Handler load[4], store[4];

@@ -14,6 +14,7 @@ OperationList integerConversions();
 OperationList floatConversions();
 void listAccesses(LaneCode &code);
 void listAtomics(LaneCode &code);
+OperationList products();
 void listTiles(LaneCode &code);
 void runWarp(Warp &warp);
 

@@ -1,10 +1,6 @@
-// What works on tiles: cp.async, ldmatrix, stmatrix, and mma.sync on f16, bf16 and tf32.
-//
-// Products of small floats are exact in f32; sums are in f32, one after the other. Tensor cores round their
-// sums in a way that NVIDIA does not specify, so the last bits of a product differ from a GPU's.
+// Moves tiles: cp.async, ldmatrix, stmatrix.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/gpu/emulator/lanes/Access.h"
-#include "test/gpu/emulator/lanes/Floats.h"
 #include "test/gpu/emulator/lanes/Lists.h"
 #include "test/gpu/emulator/run/PendingCopies.h"
 
@@ -108,78 +104,10 @@ void storeMatrix(Warp &warp, const Instruction &i, uint32_t mask) {
   }
 }
 
-constexpr uint32_t kRows = 16, kColumns = 8, kMostDepth = 16;
-
-/// The two f32 values of a register of two small floats, or its one tf32 value.
-template <class T> ORTC_INLINE void unpack(uint32_t cell, float *to) {
-  if constexpr (std::is_same_v<T, float>) {
-    *to = bitCast<float>(cell & ~0x1fffu);
-  } else {
-    to[0] = toFloat(T{uint16_t(cell)});
-    to[1] = toFloat(T{uint16_t(cell >> 16)});
-  }
-}
-
-/// m16n8k`depth`. The list: registers of the result, of A, of B, of C.
-template <class T, uint32_t depth, bool isHalfSum>
-void multiply(Warp &warp, const Instruction &i, uint32_t mask) {
-  constexpr uint32_t pack = std::is_same_v<T, float> ? 1 : 2;
-  constexpr uint32_t sums = isHalfSum ? 2 : 4, inA = depth / (2 * pack), inB = depth / (4 * pack);
-  const uint32_t *places = warp.lists + i.list, *ofA = places + sums, *ofB = ofA + inA, *ofC = ofB + inB;
-  float a[kRows][kMostDepth], b[kMostDepth][kColumns], d[kRows][kColumns];
-  for (uint32_t r = 0; r < inA; ++r) {
-    const uint32_t *cells = warp.cells<uint32_t>(ofA[r]);
-    for (uint32_t l = 0; l < kLanes; ++l)
-      unpack<T>(cells[l], &a[l / 4 + (r & 1) * 8][l % 4 * pack + (r >> 1) * 4 * pack]);
-  }
-  for (uint32_t r = 0; r < inB; ++r) {
-    const uint32_t *cells = warp.cells<uint32_t>(ofB[r]);
-    for (uint32_t l = 0; l < kLanes; ++l) {
-      float values[2];
-      unpack<T>(cells[l], values);
-      for (uint32_t k = 0; k < pack; ++k)
-        b[l % 4 * pack + r * 4 * pack + k][l / 4] = values[k];
-    }
-  }
-  for (uint32_t r = 0; r < sums; ++r) {
-    const uint32_t *cells = warp.cells<uint32_t>(ofC[r]);
-    for (uint32_t l = 0; l < kLanes; ++l)
-      if constexpr (isHalfSum)
-        unpack<Half>(cells[l], &d[l / 4 + r * 8][l % 4 * 2]);
-      else
-        d[l / 4 + (r >> 1) * 8][l % 4 * 2 + (r & 1)] = bitCast<float>(cells[l]);
-  }
-  for (uint32_t row = 0; row < kRows; ++row)
-    for (uint32_t k = 0; k < depth; ++k)
-      for (uint32_t column = 0; column < kColumns; ++column)
-        d[row][column] += a[row][k] * b[k][column];
-  for (uint32_t r = 0; r < sums; ++r) {
-    uint32_t *cells = warp.cells<uint32_t>(places[r]);
-    for (uint32_t l = 0; l < kLanes; ++l)
-      if constexpr (isHalfSum)
-        cells[l] = toHalf(d[l / 4 + r * 8][l % 4 * 2]).bits |
-                   uint32_t(toHalf(d[l / 4 + r * 8][l % 4 * 2 + 1]).bits) << 16;
-      else
-        cells[l] = bitsOf(canonical(d[l / 4 + (r >> 1) * 8][l % 4 * 2 + (r & 1)]));
-  }
-}
-
-const Operation kOperations[] = {
-    {"m16n8k16.row.col.f32.bf16.bf16.f32", multiply<Brain, 16, false>, 0, {4, 2, 4}},
-    {"m16n8k8.row.col.f32.bf16.bf16.f32", multiply<Brain, 8, false>, 0, {2, 1, 4}},
-    {"m16n8k16.row.col.f32.f16.f16.f32", multiply<Half, 16, false>, 0, {4, 2, 4}},
-    {"m16n8k8.row.col.f32.f16.f16.f32", multiply<Half, 8, false>, 0, {2, 1, 4}},
-    {"m16n8k16.row.col.f16.f16.f16.f16", multiply<Half, 16, true>, 0, {4, 2, 2}},
-    {"m16n8k8.row.col.f16.f16.f16.f16", multiply<Half, 8, true>, 0, {2, 1, 2}},
-    {"m16n8k8.row.col.f32.tf32.tf32.f32", multiply<float, 8, false>, 0, {4, 2, 4}},
-    {"m16n8k4.row.col.f32.tf32.tf32.f32", multiply<float, 4, false>, 0, {2, 1, 4}},
-};
-
 } // namespace
 
 namespace ORTC_EMULATOR_ISA {
 void listTiles(LaneCode &code) {
-  code.products = {kOperations, sizeof kOperations / sizeof *kOperations};
   code.copyAsync = copyAsync;
   code.waitForCopies = waitForCopies;
   code.loadMatrix = loadMatrix;
