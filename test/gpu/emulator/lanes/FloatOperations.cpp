@@ -34,6 +34,37 @@ template <Class which, class T> ORTC_INLINE bool isOfClass(T a) {
   }
 }
 
+template <bool isFlushed> ORTC_INLINE float in(float value) { return flushIf<isFlushed>(value); }
+
+/// Two f32 in a register of 64 bits.
+struct Pair {
+  float low, high;
+};
+template <class Compute> ORTC_INLINE Pair both(Compute compute, Pair a, Pair b, Pair c = {}) {
+  return {compute(a.low, b.low, c.low), compute(a.high, b.high, c.high)};
+}
+
+#define PAIR(ftz, isFlushed)                                                                                 \
+  ORTC_BINARY(                                                                                               \
+      "add" ftz ".f32x2", Pair, Pair, Pair,                                                                  \
+      both([](float x, float y, float) { return result<isFlushed>(in<isFlushed>(x) + in<isFlushed>(y)); },   \
+           a, b)),                                                                                           \
+      ORTC_BINARY("sub" ftz ".f32x2", Pair, Pair, Pair,                                                      \
+                  both([](float x, float y,                                                                  \
+                          float) { return result<isFlushed>(in<isFlushed>(x) - in<isFlushed>(y)); },         \
+                       a, b)),                                                                               \
+      ORTC_BINARY("mul" ftz ".f32x2", Pair, Pair, Pair,                                                      \
+                  both([](float x, float y,                                                                  \
+                          float) { return result<isFlushed>(in<isFlushed>(x) * in<isFlushed>(y)); },         \
+                       a, b)),                                                                               \
+      ORTC_TERNARY("fma" ftz ".f32x2", Pair, Pair, Pair, Pair,                                               \
+                   both(                                                                                     \
+                       [](float x, float y, float z) {                                                       \
+                         return result<isFlushed>(                                                           \
+                             std::fma(in<isFlushed>(x), in<isFlushed>(y), in<isFlushed>(z)));                \
+                       },                                                                                    \
+                       a, b, c))
+
 #define SINGLE(ftz, isFlushed)                                                                               \
   ORTC_BINARY("add" ftz ".f32", float, float, float,                                                         \
               result<isFlushed>(in<isFlushed>(a) + in<isFlushed>(b))),                                       \
@@ -78,12 +109,13 @@ template <Class which, class T> ORTC_INLINE bool isOfClass(T a) {
   ORTC_UNARY("testp." name ".f32", Predicate, float, predicateOf(isOfClass<Class::which>(a))),               \
       ORTC_UNARY("testp." name ".f64", Predicate, double, predicateOf(isOfClass<Class::which>(a)))
 
-template <bool isFlushed> ORTC_INLINE float in(float value) { return flushIf<isFlushed>(value); }
 constexpr uint64_t kDoubleSign = uint64_t(1) << 63;
 
 const Operation kOperations[] = {
     SINGLE("", false),
     SINGLE(".ftz", true),
+    PAIR("", false),
+    PAIR(".ftz", true),
     ORTC_UNARY("tanh.approx.f32", float, float, canonical(std::tanh(a))),
     ORTC_BINARY("copysign.f32", float, float, float,
                 bitCast<float>((bitsOf(a) & kSingleSign) | (bitsOf(b) & ~kSingleSign))),

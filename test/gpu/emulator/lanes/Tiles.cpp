@@ -30,7 +30,9 @@ void copyAsync(Warp &warp, const Instruction &i, uint32_t mask) {
     if (given > i.bytes)
       return report(warp, i, l, Failure::LaunchFailed, "cp.async reads more than it writes");
     std::byte data[16] = {};
-    from.bytes = given == i.bytes ? given : 4; // only so much is read
+    if (given && (from.address[l] & (i.bytes - 1)))
+      return reportAccess(warp, source, l, Space::Global, from.address[l], i.bytes, Touch::Read);
+    from.bytes = given == i.bytes ? given : given & 1 ? 1 : given & 2 ? 2 : 4; // only so much is read
     for (uint32_t k = 0; k < given; k += from.bytes) {
       const std::byte *global = from.checkLane<Touch::Read>(warp, source, l, l);
       if (!global)

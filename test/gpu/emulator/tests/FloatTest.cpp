@@ -31,6 +31,35 @@ TEST_F(FloatTest, SingleArithmetic) {
   check1<float, float>("rcp.rn.f32 %y, %x0;", [](float a) { return 1.0f / a; });
 }
 
+TEST_F(FloatTest, PairsOfSingles) {
+  // Element k stands beside element k + 1.
+  std::vector<float> a, b, c;
+  for (float x : interesting<float>())
+    for (float y : interesting<float>()) {
+      a.push_back(x);
+      b.push_back(y);
+      c.push_back(interesting<float>()[a.size() * 7 % 30]);
+    }
+  const size_t count = a.size();
+  auto pairUp = [&](const std::vector<float> &values) {
+    std::vector<uint64_t> pairs;
+    for (size_t k = 0; k < count; ++k)
+      pairs.push_back(uint64_t(bitCast<uint32_t>(values[(k + 1) % count])) << 32 |
+                      bitCast<uint32_t>(values[k]));
+    return pairs;
+  };
+  for (const char *ftz : {"", ".ftz"})
+    for (const char *name : {"add.rn", "sub.rn", "mul.rn", "fma.rn"}) {
+      const std::string op = std::string(name) + ftz,
+                        list = *name == 'f' ? " %y, %x0, %x1, %x2;" : " %y, %x0, %x1;";
+      const std::vector<uint32_t> singles = compute<uint32_t>(op + ".f32" + list, a, b, c);
+      const std::vector<uint64_t> pairs =
+          compute<uint64_t>(op + ".f32x2" + list, pairUp(a), pairUp(b), pairUp(c));
+      for (size_t k = 0; k < count; ++k)
+        ASSERT_EQ(pairs[k], uint64_t(singles[(k + 1) % count]) << 32 | singles[k]) << op << " " << k;
+    }
+}
+
 TEST_F(FloatTest, DoubleArithmetic) {
   check2<double, double, double>("add.rn.f64 %y, %x0, %x1;", [](double a, double b) { return a + b; });
   check2<double, double, double>("mul.f64 %y, %x0, %x1;", [](double a, double b) { return a * b; });

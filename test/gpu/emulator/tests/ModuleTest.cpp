@@ -111,11 +111,35 @@ TEST_F(ModuleTest, MutationsAreFound) {
   expectRefusal(ORTC_CU_INVALID_PTX, ptx, "mutation 'rowSum:barrier:2' finds no such instruction");
   set("MUTATE", "rowSum");
   expectRefusal(ORTC_CU_INVALID_PTX, ptx, "is none of");
+  set("MUTATE", "rowSum:mma:1");
+  expectRefusal(ORTC_CU_INVALID_PTX, ptx, "finds no such instruction");
+  set("MUTATE", "rowSum:barrier:1:pass");
+  expectRefusal(ORTC_CU_INVALID_PTX, ptx, "cannot change 'bar");
   set("MUTATE", "k:19:remove");
   ortc_cu_pointer out = upload(std::vector<uint32_t>{1});
   run(kernel(makeKernel({"b64"}, "mov.b32 %r1, 5;\nmov.b32 %r1, 6;\nst.global.b32 [%a0], %r1;")), 1, 1,
       {out});
   EXPECT_EQ(download<uint32_t>(out, 1)[0], 5u);
+  close();
+  const std::pair<const char *, uint32_t> changes[] = {{"k:mul", 0},
+                                                       {"k:mul.lo.u32:1:pass", 5 + 7},
+                                                       {"k:add:1:-3", 5 * 5 + 4},
+                                                       {"k:19:3", 5 * 8 + 7},
+                                                       {"k:20:pass", 5 * 5}};
+  for (const auto &[change, expected] : changes) {
+    const bool isBad = !std::strchr(change + 2, ':');
+    set("MUTATE", change);
+    const std::string body =
+        "mov.b32 %r1, 5;\nmul.lo.u32 %r1, %r1, 5;\nadd.u32 %r1, %r1, 7;\nst.global.b32 [%a0], %r1;";
+    if (isBad) {
+      expectRefusal(ORTC_CU_INVALID_PTX, makeKernel({"b64"}, body), "is none of");
+      continue;
+    }
+    out = upload(std::vector<uint32_t>{1});
+    run(kernel(makeKernel({"b64"}, body)), 1, 1, {out});
+    EXPECT_EQ(download<uint32_t>(out, 1)[0], expected) << change;
+    close();
+  }
 }
 
 TEST_F(ModuleTest, EveryRemovedBarrierOfTheProductIsNoticed) {
