@@ -40,8 +40,10 @@ struct GeneratorOptions {
   }
 };
 
-/// Attributes on a function that is launched: threads of a block, and blocks.
-inline constexpr llvm::StringLiteral kThreadsAttribute = "ortc.threads", kBlocksAttribute = "ortc.blocks";
+/// Attributes on a function that is launched: threads of a block, blocks, and blocks that a multiprocessor should have
+/// at once.
+inline constexpr llvm::StringLiteral kThreadsAttribute = "ortc.threads", kBlocksAttribute = "ortc.blocks",
+                                     kResidentAttribute = "ortc.resident";
 /// The address space of what a block shares, of both vendors.
 inline constexpr unsigned kSharedSpace = 3;
 /// Of buffers of the plan, and of memory of the host that is used in place. Slices in loops may have less.
@@ -69,8 +71,9 @@ public:
   };
   using Body = llvm::function_ref<void(ThreadBuilder &, const Arguments &)>;
 
-  /// Adds a launch of `blocks` blocks of `threads` threads.
-  void launch(int64_t blocks, int64_t threads, Body body);
+  /// Adds a launch of `blocks` blocks of `threads` threads. `resident`: blocks for which registers must suffice on a
+  /// multiprocessor; 0: as it comes.
+  void launch(int64_t blocks, int64_t threads, Body body, int64_t resident = 0);
   /// Adds a launch with a thread for each i in [0, count): body(b, arguments, i).
   void launchThreads(int64_t count,
                      llvm::function_ref<void(ThreadBuilder &, const Arguments &, mlir::Value)> body);

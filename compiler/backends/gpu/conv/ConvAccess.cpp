@@ -308,7 +308,7 @@ ConvProduct makeProduct(const ConvForm &form, const MathOptions &options, const 
   Type element = cast<RankedTensorType>(form.op->getResult(0).getType()).getElementType();
   ProductShape product = Access::productOf(shape, element);
   limitRuns(product, form, kernel);
-  product.areProductsInRows = true;
+  product.areProductsInRows = product.isGathered = true;
   product.parts = chooseParts(product);
   return {product, [&form, &options, shape](ArrayRef<Value> buffers) {
             return std::make_unique<Access>(form, shape, buffers, options);

@@ -79,12 +79,16 @@ static void markKernels(ModuleOp module, const Processor &processor, Numerics nu
       attributes.push_back(builder.getStringAttr("alwaysinline"));
     }
     if (threads) {
+      auto blocks = function->getAttrOfType<IntegerAttr>(kBlocksAttribute),
+           resident = function->getAttrOfType<IntegerAttr>(kResidentAttribute);
       // Where there is one block, no others want registers: ptxas need not spill to leave them some.
-      if (auto blocks = function->getAttrOfType<IntegerAttr>(kBlocksAttribute);
-          processor.isNvidia() && blocks && blocks.getInt() == 1)
-        attributes.push_back(pair("nvvm.minctasm", "1"));
+      if (blocks && blocks.getInt() == 1)
+        resident = blocks;
+      if (processor.isNvidia() && resident)
+        attributes.push_back(pair("nvvm.minctasm", std::to_string(resident.getInt())));
       function->removeAttr(kThreadsAttribute);
       function->removeAttr(kBlocksAttribute);
+      function->removeAttr(kResidentAttribute);
       std::string count = std::to_string(threads.getInt());
       function.setCConv(processor.isNvidia() ? LLVM::CConv::PTX_Kernel : LLVM::CConv::AMDGPU_KERNEL);
       attributes.push_back(processor.isNvidia() ? pair("nvvm.maxntid", count)

@@ -26,7 +26,8 @@ IndexRange rangeOf(ThreadBuilder &b, const ProductShape &shape, ProductAccess &a
   return range;
 }
 
-int64_t chooseParts(const ProductShape &shape) {
+/// So many parts that a device is busy where a thread has each sum.
+static int64_t choosePartsOfThreads(const ProductShape &shape) {
   int64_t wanted = llvm::divideCeilSigned(kPartSums, std::max<int64_t>(shape.results(), 1));
   wanted = std::min({wanted, kMostDepthParts, shape.depth / kLeastPartDepth});
   if (wanted <= 1)
@@ -34,6 +35,12 @@ int64_t chooseParts(const ProductShape &shape) {
   ProductShape cut = shape;
   cut.parts = wanted;
   return llvm::divideCeilSigned(shape.depth, cut.partDepth()); // none is empty
+}
+
+int64_t chooseParts(const ProductShape &shape) {
+  if (isNarrow(shape))
+    return choosePartsOfThreads(shape);
+  return chooseCut(shape, listTiles(shape), /*mayCutDepth=*/true, kPartDepthUnit).parts;
 }
 
 SmallVector<Value> delinearize(ThreadBuilder &b, const DepthPosition &k, ArrayRef<int64_t> sizes) {
@@ -78,10 +85,15 @@ public:
   void emit() {
     if (shape.parts > 1)
       kernel.reserveScratch(shape.parts * shape.results() * (shape.element.getIntOrFloatBitWidth() / 8));
-    if (auto tile = chooseTile(shape))
-      emitTiles(*tile);
-    else
+    if (isNarrow(shape)) {
       emitThreads();
+    } else {
+      auto tiles = listTiles(shape);
+      const TileCandidate &tile = tiles[chooseTile(shape, tiles)];
+      // ptxas comes to two blocks of the largest tile by itself; where it must, it spills.
+      bool isLargest = tile.rows * tile.columns == 128 * 128;
+      emitTiles({tile.rows, tile.columns, tile.depth, isLargest ? 0 : tile.resident});
+    }
     if (shape.parts > 1)
       emitJoin();
   }
@@ -120,13 +132,14 @@ private:
 
   void emitTiles(const ProductTile &tile) {
     int64_t blocks = shape.parts * countTiles(shape, tile);
-    kernel.launch(blocks, kTileThreads, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
+    auto body = [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
       auto access = makeAccess(arguments.buffers);
       emitTile(kernel, b, shape, tile, *access, options,
                [&](Value part, Value product, Value row, Value column, Value sum) {
                  store(b, *access, arguments.scratch, part, {product, row, column}, sum);
                });
-    });
+    };
+    kernel.launch(blocks, kTileThreads, body, tile.resident);
   }
 
   void emitThreads() {

@@ -58,6 +58,8 @@ struct ProductShape {
   OperandLayout row = {}, column = {};
   /// Where the results of the products lie beside each other within a row.
   bool areProductsInRows = false;
+  /// Whether an element's place is computed anew for each, as convolutions do.
+  bool isGathered = false;
   /// Parts of the depth that are summed side by side; their sums are added in order.
   int64_t parts = 1;
 
@@ -77,8 +79,8 @@ int64_t longestRun(llvm::ArrayRef<int64_t> strides, unsigned bits, int64_t align
 /// The positions along the depth of a part, none where `access` says that the product is empty.
 IndexRange rangeOf(ThreadBuilder &b, const ProductShape &shape, ProductAccess &access, mlir::Value part);
 
-/// So many parts that a device is busy, where there is enough for each to sum. Depends on the number of results and the
-/// depth only: so the order of sums does, whatever is fused with them.
+/// So many parts that a device is busy, where there is enough for each to sum. Depends on the shape only: so the order
+/// of sums does, whatever is fused with them.
 int64_t chooseParts(const ProductShape &shape);
 
 /// Adds the launches: tiles through shared memory, or a thread for each result where rows or columns are few. Every sum

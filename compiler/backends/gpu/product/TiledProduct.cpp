@@ -25,20 +25,61 @@ int64_t countTiles(const ProductShape &shape, const ProductTile &tile) {
          llvm::divideCeilSigned(shape.columns, tile.columns);
 }
 
-std::optional<ProductTile> chooseTile(const ProductShape &shape) {
-  if (std::min(shape.rows, shape.columns) < kSide / 2)
-    return std::nullopt;
+bool isNarrow(const ProductShape &shape) { return std::min(shape.rows, shape.columns) < kSide / 2; }
+
+/// Elements of a run that one access of shared memory reads.
+static int64_t runOf(int64_t count, Type element) {
+  return std::min<int64_t>(count, 128 / element.getIntOrFloatBitWidth());
+}
+
+/// The same of the rows of a thread. With 64 sums there are no registers for more than one at a time: ptxas keeps
+/// within the 128 that let two blocks reside, and would spill.
+static int64_t rowRunOf(int64_t rows, int64_t columns, Type element) {
+  return rows * columns >= 64 ? 1 : runOf(rows, element);
+}
+
+/// Instructions of a thread as ptxas 13 makes them for sm_90: a multiplication each (those of f64 take two cycles),
+/// one access a run of operands, and some for each element that is copied, most of them for its index.
+static TileCandidate estimateTile(const ProductShape &shape, int64_t rows, int64_t columns, int64_t depth) {
+  constexpr double kStaged = 8, kGathered = 17, kLoop = 20, kStored = 20, kEnds = 2500;
+  constexpr int64_t kWarps = kTileThreads / kWarp, kSchedulers = 4;
+  constexpr int64_t kRegisters = (64 << 10) / kTileThreads, kOthers = 48, kOthersOfGathered = 64;
   bool isDouble = shape.element.isF64();
-  ProductTile chosen{32, 32, 16};
-  for (ProductTile larger : {ProductTile{64, 64, 16}, {128, 128, 8}})
-    if (countTiles(shape, larger) >= kFewBlocks && !(larger.rows == 128 && isDouble))
-      chosen = larger;
+  int64_t rowsPerThread = rows / kSide, columnsPerThread = columns / kSide;
+  int64_t sums = rowsPerThread * columnsPerThread;
+  int64_t reads = rowsPerThread / rowRunOf(rowsPerThread, columnsPerThread, shape.element) +
+                  columnsPerThread / runOf(columnsPerThread, shape.element);
+  double staged =
+      (shape.isGathered ? kGathered : kStaged) * static_cast<double>((rows + columns) * depth) / kTileThreads;
+  int64_t registers = (shape.isGathered ? kOthersOfGathered : kOthers) + sums * (isDouble ? 2 : 1) * 5 / 4;
+  auto cyclesOf = [&](double instructions) {
+    return instructions * kWarps / kSchedulers / kernels::ReferenceGpu::kIssueShare;
+  };
+  double multiplied = static_cast<double>(depth * (sums * (isDouble ? 2 : 1) + reads));
+  return {rows,
+          columns,
+          depth,
+          cyclesOf(multiplied + staged + kLoop),
+          kernels::ReferenceGpu::kStepLatency,
+          kEnds + cyclesOf(kStored * static_cast<double>(sums)),
+          kRegisters / registers};
+}
+
+SmallVector<TileCandidate> listTiles(const ProductShape &shape) {
+  SmallVector<TileCandidate> tiles;
+  int64_t most = shape.element.isF64() ? 64 : 128;
   // A tile is no larger than it must be.
-  while (chosen.rows > kSide && chosen.rows / 2 >= shape.rows)
-    chosen.rows /= 2, chosen.depth = kDeepestTile;
-  while (chosen.columns > kSide && chosen.columns / 2 >= shape.columns)
-    chosen.columns /= 2, chosen.depth = kDeepestTile;
-  return chosen;
+  for (int64_t rows = kSide; rows <= most; rows *= 2) {
+    for (int64_t columns = kSide; columns <= most; columns *= 2) {
+      int64_t depth = std::min(rows, columns) == 128 ? 8 : kDeepestTile;
+      tiles.push_back(estimateTile(shape, rows, columns, depth));
+      if (columns >= shape.columns)
+        break;
+    }
+    if (rows >= shape.rows)
+      break;
+  }
+  return tiles;
 }
 
 namespace {
@@ -50,7 +91,8 @@ public:
   TileEmitter(KernelBuilder &kernel, ThreadBuilder &b, const ProductShape &shape, const ProductTile &tile,
               ProductAccess &access, const MathOptions &options, Store store)
       : kernel(kernel), b(b), shape(shape), tile(tile), access(access), options(options), store(store),
-        rowsPerThread(tile.rows / kSide), columnsPerThread(tile.columns / kSide), element(shape.element) {}
+        rowsPerThread(tile.rows / kSide), columnsPerThread(tile.columns / kSide),
+        rowRun(rowRunOf(rowsPerThread, columnsPerThread, shape.element)), element(shape.element) {}
 
   void emit() {
     int64_t rowTiles = llvm::divideCeilSigned(shape.rows, tile.rows),
@@ -114,37 +156,38 @@ private:
     }
   }
 
-  Value rowOf(int64_t i) { return b.add(threadRow, i * kSide); }
-  /// Runs of four columns (or two), as wide as the tile apart.
-  int64_t run() const { return std::min<int64_t>(columnsPerThread, 4); }
-  Value columnOf(int64_t j) {
-    return b.add(b.mul(threadColumn, run()), j / run() * (kSide * run()) + j % run());
+  /// Row or column `i` of those that a thread has: runs of neighbours, a run of each other thread between two.
+  Value placeOf(Value member, int64_t run, int64_t i) {
+    return b.add(b.mul(member, run), i / run * (kSide * run) + i % run);
   }
+  Value rowOf(int64_t i) { return placeOf(threadRow, rowRun, i); }
+  Value columnOf(int64_t j) { return placeOf(threadColumn, runOf(columnsPerThread, element), j); }
 
   void multiply(int64_t step, SmallVectorImpl<Value> &sums) {
-    SmallVector<Value> columns;
+    SmallVector<Value> columns, rows;
     for (int64_t j = 0; j < columnsPerThread; ++j)
       columns.push_back(b.loadScalar(columnTile, b.add(columnOf(j), step * tile.columns)));
-    for (int64_t i = 0; i < rowsPerThread; ++i) {
-      Value row = b.loadScalar(rowTile, b.add(rowOf(i), step * rowPitch()));
+    for (int64_t i = 0; i < rowsPerThread; ++i)
+      rows.push_back(b.loadScalar(rowTile, b.add(rowOf(i), step * rowPitch())));
+    for (int64_t i = 0; i < rowsPerThread; ++i)
       for (int64_t j = 0; j < columnsPerThread; ++j) {
         Value &sum = sums[i * columnsPerThread + j];
-        sum = multiplyAdd(b, b.getLoc(), row, columns[j], sum, options);
+        sum = multiplyAdd(b, b.getLoc(), rows[i], columns[j], sum, options);
       }
-    }
   }
 
-  /// Behind and before what is written for other threads: with a column for each, a thread takes its own sums again.
+  /// Behind and before what is written for other threads: with one sum for each, a thread takes its own again.
   void exchange() {
-    if (columnsPerThread > 1)
+    if (rowsPerThread * columnsPerThread > 1)
       b.barrier();
   }
 
-  /// Some rows of every thread at a time.
+  /// Some rows of every thread at a time, whole runs.
   void finish(ArrayRef<Value> sums) {
     int64_t left =
         kSharedBytes * 8 / element.getIntOrFloatBitWidth() - tile.depth * (rowPitch() + tile.columns);
-    int64_t atOnce = std::clamp<int64_t>(left / (kSide * tile.columns), 1, rowsPerThread);
+    int64_t runs = left / (rowRun * kSide * tile.columns);
+    int64_t atOnce = std::clamp<int64_t>(runs, 1, rowsPerThread / rowRun) * rowRun;
     Value sumTile = kernel.shared(b, element, atOnce * kSide * tile.columns);
     for (int64_t from = 0; from < rowsPerThread; from += atOnce) {
       if (from > 0)
@@ -172,7 +215,7 @@ private:
   ProductAccess &access;
   const MathOptions &options;
   Store store;
-  int64_t rowsPerThread, columnsPerThread;
+  int64_t rowsPerThread, columnsPerThread, rowRun;
   Type element;
   Value thread, threadRow, threadColumn, part, product, firstRow, firstColumn, rowTile, columnTile;
 };

@@ -2,22 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/backends/gpu/product/Product.h"
-
-#include <optional>
+#include "compiler/backends/gpu/product/ProductCut.h"
 
 namespace ortc::gpu {
 
 /// How a product is cut. A block of kTileThreads threads makes `rows` x `columns` results.
 struct ProductTile {
   int64_t rows = 64, columns = 64, depth = 16;
+  int64_t resident = 0; ///< blocks for which a multiprocessor must have registers; 0: as it comes
 };
 inline constexpr int64_t kTileThreads = 256;
-/// Blocks that fill a device: smaller tiles where larger ones would be fewer.
-inline constexpr int64_t kFewBlocks = 128;
 
-/// The tile, or nothing where results are so few in a row or a column that a thread each does as well.
-std::optional<ProductTile> chooseTile(const ProductShape &shape);
+/// Whether results are so few in a row or a column that a thread each does as well.
+bool isNarrow(const ProductShape &shape);
+
+/// The tiles that a block can make, with what they take.
+llvm::SmallVector<TileCandidate> listTiles(const ProductShape &shape);
 
 /// Blocks that make all results of one part.
 int64_t countTiles(const ProductShape &shape, const ProductTile &tile);
