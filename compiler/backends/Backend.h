@@ -9,6 +9,7 @@
 #include "compiler/backends/KernelInfo.h"
 #include "compiler/kernels/FusionLimits.h"
 #include "compiler/kernels/ProgramKernels.h"
+#include "compiler/kernels/TrainingLimits.h"
 #include "compiler/options/Numerics.h"
 #include "compiler/options/ObjectFormat.h"
 #include "dialects/plan/PlanDialect.h"
@@ -133,6 +134,11 @@ public:
   /// The target called `name`, one of the names or "native"; null where the family has none.
   virtual std::unique_ptr<Target> findTarget(llvm::StringRef name, const TargetOptions &options) const = 0;
   virtual kernels::FusionLimits fusionLimits() const = 0;
+  /// `budget`: bytes that the transient region may take, or UINT64_MAX.
+  virtual kernels::TrainingLimits trainingLimits(uint64_t budget) const {
+    (void)budget;
+    return {};
+  }
 };
 
 } // namespace ortc::backends

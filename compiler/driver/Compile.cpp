@@ -13,6 +13,7 @@
 #include "compiler/driver/MakeCode.h"
 #include "compiler/driver/MarkChannels.h"
 #include "compiler/driver/ReadModel.h"
+#include "compiler/driver/ShareConstants.h"
 #include "compiler/driver/SourceModel.h"
 #include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Pipelines.h"
@@ -98,6 +99,15 @@ public:
 
 private:
   using Run = Status (Compilation::*)();
+  /// A program that a phase works on, and the limits of its family.
+  struct Program {
+    ModuleOp ir;
+    kernels::TrainingLimits limits;
+  };
+  kernels::TrainingLimits limitsOf(const FamilyProgram &family) const;
+  std::vector<Program> programs();
+  void copyForFamilies();
+
   Status prepare();
   Status runPhase(const pipeline::Phase &phase, Run run);
   Status read() { return readModel(options, diagnostics, extras.afterReading, compiled, model); }
@@ -167,6 +177,29 @@ Status Compilation::prepare() {
   return path.empty() ? Status() : tuned.read(path, /*mayBeMissing=*/extras.tuning.measures);
 }
 
+kernels::TrainingLimits Compilation::limitsOf(const FamilyProgram &family) const {
+  return family.family.backend->trainingLimits(options.memoryBudget.value_or(UINT64_MAX));
+}
+
+/// That of each family where families have their own, else the only one.
+std::vector<Compilation::Program> Compilation::programs() {
+  std::vector<Program> all;
+  for (FamilyProgram &family : compiled.families)
+    if (family.ir)
+      all.push_back({*family.ir, limitsOf(family)});
+  if (all.empty())
+    all.push_back({*compiled.program, limitsOf(compiled.families.front())});
+  return all;
+}
+
+/// Every family takes a copy of the program, and the last one the program itself.
+void Compilation::copyForFamilies() {
+  for (FamilyProgram &family : compiled.families)
+    if (&family != &compiled.families.back())
+      family.ir = cast<ModuleOp>((*compiled.program)->clone());
+  compiled.families.back().ir = std::move(compiled.program);
+}
+
 Status Compilation::legalizeAll() {
   for (unsigned binding = 0; binding < options.bindings.size(); ++binding)
     for (legalize::Mode mode : {legalize::Mode::train, legalize::Mode::eval})
@@ -221,6 +254,7 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
   return Status();
 }
 
+/// Families whose limits differ have programs of their own from attention on.
 Status Compilation::simplify() {
   if (options.bind.parameters && !options.bind.strided) // before layouts are chosen
     train::bindParameters(*compiled.program, initializerNames(*compiled.model));
@@ -231,18 +265,25 @@ Status Compilation::simplify() {
     return Status::refusal(options.model + ": " + channels.getStatus().getMessage());
   compiled.facts.trainedInPart = std::move(*channels);
   ORTC_TRY(diagnostics.run(*compiled.program, pipeline::buildSimplify));
-  ORTC_TRY(diagnostics.run(*compiled.program, [&](OpPassManager &passes) {
-    pipeline::buildAttention(passes, options.attention.least, options.attention.rows);
-  }));
+  if (llvm::any_of(compiled.families, [&](const FamilyProgram &family) {
+        return !(limitsOf(family) == limitsOf(compiled.families.front()));
+      }))
+    copyForFamilies();
+  for (const auto &[ir, limits] : programs())
+    ORTC_TRY(diagnostics.run(ir, [&](OpPassManager &passes) {
+      pipeline::buildAttention(passes, options.attention.least, options.attention.rows, limits);
+    }));
   return narrow(/*differentiated=*/false);
 }
 
 Status Compilation::narrow(bool differentiated) {
   if (narrowType(options).empty())
     return Status();
-  return diagnostics.run(*compiled.program, [&](OpPassManager &passes) {
-    pipeline::buildNarrow(passes, narrowType(options), differentiated);
-  });
+  for (const Program &program : programs())
+    ORTC_TRY(diagnostics.run(program.ir, [&](OpPassManager &passes) {
+      pipeline::buildNarrow(passes, narrowType(options), differentiated);
+    }));
+  return Status();
 }
 
 /// A loss without anything to train is a mistake in the patterns, or in the file; gradients of inputs alone are none.
@@ -272,10 +313,11 @@ Status Compilation::checkModelFiles() const {
 Status Compilation::loss() {
   if (!hasLoss(options))
     return Status();
-  ORTC_TRY(diagnostics.check(
-      train::buildLoss(*compiled.program, options.losses, options.lossInput, options.accumulatesLabels)));
+  for (const Program &program : programs())
+    ORTC_TRY(diagnostics.check(
+        train::buildLoss(program.ir, options.losses, options.lossInput, options.accumulatesLabels)));
   report::CompileFacts &facts = compiled.facts;
-  report::describeLosses(*compiled.program, options.losses, facts);
+  report::describeLosses(programs().front().ir, options.losses, facts);
   for (auto [loss, fact] : llvm::zip_equal(options.losses, facts.losses)) {
     if (std::string note = report::tellClassAxis(loss, fact); !note.empty())
       compiled.notes.push_back(std::move(note));
@@ -291,15 +333,17 @@ Status Compilation::differentiate() {
   if (trains(options)) {
     autodiff::DifferentiateOptions how;
     how.mutation = {options.mutation.operation, options.mutation.operand, options.mutation.factor};
-    ORTC_TRY(diagnostics.check(
-        hasLoss(options) ? train::differentiateLoss(*compiled.program, how,
-                                                    {options.lossScale, options.headChunk,
-                                                     options.trainOutputs, options.materialized})
-                         : train::differentiateOutputs(
-                               *compiled.program,
-                               {options.cotangents, options.inputGradients, options.materialized}, how)));
-    if (!compiled.facts.trainedInPart.empty())
-      ORTC_TRY(diagnostics.run(*compiled.program, pipeline::buildRaise));
+    for (const auto &[ir, limits] : programs()) {
+      ORTC_TRY(diagnostics.check(
+          hasLoss(options)
+              ? train::differentiateLoss(ir, how,
+                                         {options.lossScale, options.headChunk, options.trainOutputs,
+                                          options.materialized, limits.chunkBytes})
+              : train::differentiateOutputs(
+                    ir, {options.cotangents, options.inputGradients, options.materialized}, how)));
+      if (!compiled.facts.trainedInPart.empty())
+        ORTC_TRY(diagnostics.run(ir, pipeline::buildRaise));
+    }
     noteConstants();
     warnOfPatterns();
     ORTC_TRY(checkTrained());
@@ -309,14 +353,14 @@ Status Compilation::differentiate() {
   }
   ORTC_TRY(narrow(/*differentiated=*/true));
   if (extras.keepsParts)
-    compiled.parts = cast<ModuleOp>((*compiled.program)->clone());
+    compiled.parts = cast<ModuleOp>(programs().front().ir->clone());
   return Status();
 }
 
 /// What no gradient reaches is trained no more.
 void Compilation::noteConstants() {
   llvm::StringMap<train::TensorOp> constants;
-  for (auto tensor : compiled.program->getOps<train::TensorOp>())
+  for (auto tensor : programs().front().ir.getOps<train::TensorOp>())
     if (tensor.getRole() == train::Role::constant)
       constants[tensor.getName()] = tensor;
   for (legalize::InitializerReport &item : compiled.facts.initializers)
@@ -346,35 +390,46 @@ Status Compilation::update() {
     return Status();
   train::UpdateOptions update{options.optimizer, options.groups,     options.sparse,    options.clipNorm,
                               options.clipValue, options.accumulate, options.lossScale, options.updateSpecs};
-  ORTC_TRY(diagnostics.check(train::checkSparseGradients(*compiled.program)));
-  if (options.parameters != ParameterStorage::F32)
-    ORTC_TRY(diagnostics.check(train::narrowParameters(*compiled.program)));
   if (options.parameters == ParameterStorage::BF16Stochastic)
     update.roundingSeed = options.seed;
   update.noDecay = options.noDecay;
   update.accumulatesLabels = options.accumulatesLabels;
   update.flushesState = !denormalsAreZero(options.numerics);
-  return diagnostics.check(train::buildUpdate(*compiled.program, update));
+  for (const Program &program : programs()) {
+    ORTC_TRY(diagnostics.check(train::checkSparseGradients(program.ir)));
+    if (options.parameters != ParameterStorage::F32)
+      ORTC_TRY(diagnostics.check(train::narrowParameters(program.ir)));
+    ORTC_TRY(diagnostics.check(train::buildUpdate(program.ir, update)));
+  }
+  return Status();
 }
 
 Status Compilation::entries() {
-  if (!options.weights)
-    train::dropWeights(*compiled.program, initializerNames(*compiled.model));
-  if (options.bind.parameters && options.bind.strided)
-    train::bindParameters(*compiled.program, initializerNames(*compiled.model));
-  ORTC_TRY(diagnostics.check(train::composeEntries(
-      *compiled.program, {options.gradients, !options.cotangents.empty(), options.bind.gradients,
-                          options.teacher ? train::teacherName(options.teacher->output) : ""})));
-  ORTC_TRY(diagnostics.check(train::updateRows(*compiled.program)));
-  return diagnostics.run(*compiled.program, pipeline::buildEntries);
+  std::vector<ModuleOp> modules;
+  for (const Program &program : programs())
+    modules.push_back(program.ir);
+  for (ModuleOp module : modules) {
+    if (!options.weights)
+      train::dropWeights(module, initializerNames(*compiled.model));
+    if (options.bind.parameters && options.bind.strided)
+      train::bindParameters(module, initializerNames(*compiled.model));
+    ORTC_TRY(diagnostics.check(
+        train::composeEntries(module, {options.gradients, !options.cotangents.empty(), options.bind.gradients,
+                                       options.teacher ? train::teacherName(options.teacher->output) : ""})));
+    ORTC_TRY(diagnostics.check(train::updateRows(module)));
+  }
+  const llvm::StringSet<> known = listTensors(modules.front());
+  for (ModuleOp module : modules)
+    ORTC_TRY(diagnostics.run(module, pipeline::buildEntries));
+  shareConstants(modules, known);
+  for (ModuleOp module : modules)
+    ORTC_TRY(diagnostics.run(module, pipeline::buildRegions));
+  return Status();
 }
 
-/// Every family takes a copy of the program, and the last one the program itself.
 Status Compilation::fuse() {
-  for (FamilyProgram &family : compiled.families)
-    if (&family != &compiled.families.back())
-      family.ir = cast<ModuleOp>((*compiled.program)->clone());
-  compiled.families.back().ir = std::move(compiled.program);
+  if (!compiled.families.front().ir)
+    copyForFamilies();
   for (CodeMaker &maker : codeMakers)
     ORTC_TRY(maker.fuse());
   return Status();

@@ -25,8 +25,8 @@ struct CompileExtras {
   std::function<Status(const frontend::Model &model)> afterReading = [](const frontend::Model &) {
     return Status();
   };
-  /// A phase has ended, for each family of targets from `fuse` on. `place` may end twice where kernels are measured.
-  /// `family`: its name where there are several, else empty.
+  /// A phase has ended, for each family of targets as soon as they have programs of their own. `place` may end twice
+  /// where kernels are measured. `family`: its name where there are several, else empty.
   std::function<Status(const char *phase, const std::string &family, mlir::ModuleOp ir)> afterPhase =
       [](const char *, const std::string &, mlir::ModuleOp) { return Status(); };
   std::vector<const backends::Backend *> families = backends::listBackends(); ///< that targets may be of

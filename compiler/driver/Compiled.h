@@ -23,8 +23,9 @@ struct FamilyProgram {
   FamilyTargets family;
   std::string name;        ///< of the family; empty where there is only one
   std::string entrySuffix; ///< "@NAME" for families after the first: no two entries have one name
-  mlir::OwningOpRef<mlir::ModuleOp> ir; ///< fuse to code: what becomes of it
-  kernels::ProgramKernels kernels;      ///< place
+  mlir::OwningOpRef<mlir::ModuleOp>
+      ir; ///< what becomes of it: from simplify on where limits differ, else from fuse on
+  kernels::ProgramKernels kernels; ///< place
   /// code: one for each target.
   std::vector<std::unique_ptr<backends::TargetCode>> codes;
 };
@@ -34,8 +35,9 @@ struct Compiled {
   std::unique_ptr<mlir::MLIRContext> context;   ///< of the modules
   std::shared_ptr<const frontend::Model> model; ///< the graph that was compiled
   mlir::OwningOpRef<mlir::ModuleOp> source;     ///< import: the graph
-  mlir::OwningOpRef<mlir::ModuleOp> program;    ///< legalize to entries: what becomes of it
-  /// differentiate: forward, loss and backward functions; null unless CompileExtras::keepsParts.
+  mlir::OwningOpRef<mlir::ModuleOp>
+      program; ///< from legalize on: what becomes of it, as long as families share it
+  /// differentiate: forward, loss and backward functions of the first family; null unless CompileExtras::keepsParts.
   mlir::OwningOpRef<mlir::ModuleOp> parts;
   std::vector<FamilyProgram> families; ///< never empty; their programs take over from `program`
   report::CompileFacts facts;          ///< warnings among them

@@ -33,8 +33,10 @@ void buildSimplify(OpPassManager &passes) {
   passes.addPass(simplify::createFoldParameterLayoutsPass());
 }
 
-void buildAttention(OpPassManager &passes, int64_t least, int64_t rows) {
-  passes.addNestedPass<func::FuncOp>(attention::createTileAttentionPass({least, rows}));
+void buildAttention(OpPassManager &passes, int64_t least, int64_t rows,
+                    const kernels::TrainingLimits &limits) {
+  passes.addNestedPass<func::FuncOp>(attention::createTileAttentionPass(
+      {least, rows, limits.iterationBytes, limits.tileBytes, limits.tileRows}));
 }
 
 void buildRaise(OpPassManager &passes) {
@@ -54,8 +56,9 @@ void buildEntries(OpPassManager &passes) {
   addCleanup(passes);
   passes.addPass(createSymbolDCEPass());
   passes.addPass(simplify::createHoistConstantsPass({/*limit=*/0}));
-  passes.addPass(memory::createAssignRegionsPass());
 }
+
+void buildRegions(OpPassManager &passes) { passes.addPass(memory::createAssignRegionsPass()); }
 
 void buildFuse(OpPassManager &passes, const kernels::FusionLimits &limits, StringRef narrow) {
   passes.addPass(simplify::createContractConvolutionsPass());
@@ -86,9 +89,12 @@ void buildPlace(OpPassManager &passes, const PlaceOptions &options) {
 using Build = void (*)(OpPassManager &);
 
 static constexpr std::pair<StringLiteral, Build> kPipelines[] = {
-    {"import", buildImport},   {"simplify", buildSimplify},
-    {"entries", buildEntries}, {"fuse", [](OpPassManager &p) { buildFuse(p, {}); }},
-    {"outline", buildOutline}, {"place", [](OpPassManager &p) { buildPlace(p, {}); }}};
+    {"import", buildImport},
+    {"simplify", buildSimplify},
+    {"entries", [](OpPassManager &p) { buildEntries(p), buildRegions(p); }},
+    {"fuse", [](OpPassManager &p) { buildFuse(p, {}); }},
+    {"outline", buildOutline},
+    {"place", [](OpPassManager &p) { buildPlace(p, {}); }}};
 
 /// Adds the pipeline of that name.
 static LogicalResult build(OpPassManager &passes, StringRef name,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "compiler/kernels/FusionLimits.h"
+#include "compiler/kernels/TrainingLimits.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -19,8 +20,10 @@ void buildImport(mlir::OpPassManager &passes);
 /// Cleans up what legalisation left, and lets transposes meet.
 void buildSimplify(mlir::OpPassManager &passes);
 
-/// Computes attention of at least `least` scores a head in tiles of `rows` rows, 0 for by their size.
-void buildAttention(mlir::OpPassManager &passes, int64_t least, int64_t rows);
+/// Computes attention of at least `least` scores a head in tiles of `rows` rows, 0 for by their size, within the limits
+/// of a family.
+void buildAttention(mlir::OpPassManager &passes, int64_t least, int64_t rows,
+                    const kernels::TrainingLimits &limits);
 
 /// Computes of gradients what is trained.
 void buildRaise(mlir::OpPassManager &passes);
@@ -29,8 +32,11 @@ void buildRaise(mlir::OpPassManager &passes);
 /// of the rest.
 void buildNarrow(mlir::OpPassManager &passes, llvm::StringRef type, bool differentiated);
 
-/// Cleans up composed entries, and gives every tensor its place: what all families of targets have in common.
+/// Cleans up composed entries, and makes tensors of their constants.
 void buildEntries(mlir::OpPassManager &passes);
+
+/// Gives every tensor its place: what all families of targets have in common.
+void buildRegions(mlir::OpPassManager &passes);
 
 /// Cuts the entries into kernels, within the limits of a family. `narrow`: the type for what they keep for their
 /// backward part, bf16 or f16; empty: as it is.

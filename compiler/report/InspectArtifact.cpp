@@ -6,10 +6,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "compiler/artifact/ArtifactReader.h"
 #include "compiler/artifact/SignArtifact.h"
+#include "compiler/report/CountLaunches.h"
 #include "compiler/report/MemoryText.h"
 #include "host/artifact_path.h"
 #include "host/data/mapped_file.h"
@@ -120,6 +122,19 @@ static const Json *findMemory(const Json &manifest, const std::string &entry) {
   return nullptr;
 }
 
+/// ", 94 launches" on GPUs; their numbers where its codes differ.
+static std::string describeLaunches(const artifact::Artifact &artifact, const artifact::Entry &entry) {
+  std::set<uint64_t> counts;
+  for (size_t i = 0; i < artifact.codes.size(); ++i)
+    if (entry.target == ORTC_NONE || entry.target == i)
+      if (auto count = countLaunches(artifact.codes[i], entry.role, entry.binding))
+        counts.insert(*count);
+  std::string text;
+  for (uint64_t count : counts)
+    text += (text.empty() ? ", " : " or ") + std::to_string(count);
+  return text.empty() ? "" : text + (counts == std::set<uint64_t>{1} ? " launch" : " launches");
+}
+
 Status inspectArtifact(const std::string &path) {
   std::string file;
   ORTC_TRY(host::findArtifactFile(path, file));
@@ -149,7 +164,8 @@ Status inspectArtifact(const std::string &path) {
                              ? "all targets"
                              : artifact.codes[entry.target].name;
     printRow("entry", entry.name + ", " + target + ": transient " +
-                          formatBytes(entry.fixedBytes + artifact.maxWorkers * entry.workerBytes));
+                          formatBytes(entry.fixedBytes + artifact.maxWorkers * entry.workerBytes) +
+                          describeLaunches(artifact, entry));
     std::fputs(describeStack(manifest, entry.name).c_str(), stdout);
     if (const Json *memory = findMemory(manifest, entry.name))
       std::fputs(describePlan(*memory).c_str(), stdout);

@@ -125,7 +125,7 @@ static LogicalResult apply(Match &match, const Mask &mask, Range rows, std::vect
     if (hasKind(dims, Dim::lead))
       return failure(); // it differs by head
     bool hasRows = hasKind(dims, Dim::row), hasKeys = hasKind(dims, Dim::key);
-    tile.setInput(value, b.reshape(value, {1, 1, hasRows ? match.rows : 1, hasKeys ? match.keys : 1}));
+    tile.setInput(value, {b.reshape(value, {1, 1, hasRows ? match.rows : 1, hasKeys ? match.keys : 1})});
   }
   tile.begin({1, 1}, rows, {0, match.keys});
   Value whole = tile.get(b, mask.value);

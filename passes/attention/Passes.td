@@ -11,7 +11,8 @@ def TileAttentionPass : Pass<"ortc-tile-attention", "::mlir::func::FuncOp"> {
     reads them.
     After: a loop over the heads whose body does the same on a number of rows after another, and which is computed
     again for its gradient. Keys that a known mask hides from all rows of a tile are not looked at. Attention of fewer
-    than `least` scores a head stays.
+    than `least` scores a head stays. With `iteration-bytes`, an iteration computes as many heads as have so many bytes
+    of scores: a loop has one iteration where these are all.
 
     ```mlir
     %s = nn.dot %q, %k batch = [0] x [0] contract = [2] x [2]
@@ -26,6 +27,10 @@ def TileAttentionPass : Pass<"ortc-tile-attention", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::ortc::nn::NnDialect"];
   let options = [
     Option<"least", "least", "int64_t", "262144", "fewest scores of a head, rows times keys, that are tiled">,
-    Option<"rows", "rows", "int64_t", "0", "rows of a tile; 0: by their size">
+    Option<"rows", "rows", "int64_t", "0", "rows of a tile; 0: by their size">,
+    Option<"iterationBytes", "iteration-bytes", "int64_t", "0", "scores that an iteration computes at most, where it "
+        "computes several heads; 0: one head">,
+    Option<"tileBytes", "tile-bytes", "int64_t", "2097152", "scores of a tile">,
+    Option<"tileRows", "tile-rows", "int64_t", "64", "fewest rows of a tile">
   ];
 }

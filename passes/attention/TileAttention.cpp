@@ -1,10 +1,11 @@
 // Compute attention in tiles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loop over heads; its body computes some rows of the scores, their softmax and the mixed values at a time, with the
-// operations that stood there before. The loop is computed again for its gradient (nn.scan `recompute`), so scores and
-// weights of one iteration are all that is ever stored: the memory of "FlashAttention" (Dao et al., 2022), with kernels
-// that every family has. Keys that a known mask hides from all rows of a tile are left out.
+// A loop over heads, or over some of them at a time; its body computes some rows of the scores, their softmax and the
+// mixed values at a time, with the operations that stood there before. The loop is computed again for its gradient
+// (nn.scan `recompute`), so scores and weights of one iteration are all that is ever stored: the memory of
+// "FlashAttention" (Dao et al., 2022), with kernels that every family has. Keys that a known mask hides from all rows
+// of a tile are left out.
 #include "passes/attention/Passes.h"
 
 #include "compiler/evaluator/Evaluator.h"
@@ -25,11 +26,9 @@ namespace ortc::attention {
 
 using nn::TensorBuilder;
 
-/// Bytes of the scores of a tile: they are written, read and read again while they stay in a core's caches.
-static constexpr int64_t kTileBytes = int64_t(2) << 20;
 /// Every tile is code of its own, with kernels of its own where a causal mask gives it other keys. So there are at most
-/// as many as 4,096 queries and keys need; of more, tiles are larger than kTileBytes.
-static constexpr int64_t kMostTiles = 32, kLeastRows = 64;
+/// as many as 4,096 queries and keys need; of more, tiles are larger than asked for.
+static constexpr int64_t kMostTiles = 32;
 /// The same where rows are asked for.
 static constexpr int64_t kMostWantedTiles = 256;
 
@@ -40,14 +39,16 @@ struct Leads {
   SmallVector<int64_t> bounds; ///< products of the first factors: 1, ..., all
   int64_t loop = 1;            ///< iterations: the product of some first factors
 
-  bool find(Match &match);
+  bool find(Match &match, int64_t iterationBytes);
   int64_t all() const { return bounds.back(); }
 };
 
-/// A value from outside, as the loop takes it: `[loop,] batch | 1, groups | 1, rows | 1, keys | 1`.
+/// A value from outside, as the loop takes it: `[loop,] batch | 1, groups | 1, rows | 1, keys | 1`. With `factors`, of
+/// a mask that is the same for some heads of an iteration: `[loop,] some of the factors, rows, keys`.
 struct Input {
   Value value;
   bool isSequence = false;
+  nn::Shape factors = {}, where = {}; ///< of batch and groups, and which of them the value has
 };
 
 class Tiling {
@@ -66,7 +67,8 @@ private:
   Match &match;
   Leads &leads;
   int64_t rowsOfTile;
-  SmallVector<std::pair<Value, unsigned>> places; ///< inputs, and which slice or invariant each is
+  SmallVector<std::pair<Value, Input>> inputs;
+  SmallVector<unsigned> places; ///< which slice or invariant each of them is
 };
 
 } // namespace
@@ -78,16 +80,24 @@ static void addBounds(SmallVector<int64_t> &bounds, ArrayRef<Dim> dims) {
       bounds.append({dim.outer, dim.outer * dim.size});
 }
 
-/// False where dimensions overlap, or a mask would have to be repeated for every head.
-bool Leads::find(Match &match) {
+/// Whether every bound is a multiple of the one before.
+static bool isChain(ArrayRef<int64_t> bounds) {
+  for (size_t i = 1; i < bounds.size(); ++i)
+    if (bounds[i] % bounds[i - 1] != 0)
+      return false;
+  return true;
+}
+
+/// False where dimensions overlap, or a mask would have to be repeated for every head. An iteration computes as many
+/// heads as have `iterationBytes` of scores, taken as 32 bits, or one.
+bool Leads::find(Match &match, int64_t iterationBytes) {
   bounds = {1, match.batch, match.batch * match.groups};
   for (auto &[value, dims] : match.values)
     addBounds(bounds, dims);
   llvm::sort(bounds);
   bounds.erase(llvm::unique(bounds), bounds.end());
-  for (size_t i = 1; i < bounds.size(); ++i)
-    if (bounds[i] % bounds[i - 1] != 0)
-      return false;
+  if (!isChain(bounds))
+    return false;
   loop = match.batch;
   for (auto &[value, dims] : match.inputs) {
     int64_t end = 1;
@@ -95,6 +105,19 @@ bool Leads::find(Match &match) {
       end = dim.kind == Dim::lead ? dim.outer * dim.size : end;
     if (hasKind(dims, Dim::row) && hasKind(dims, Dim::key) && end > 1)
       loop = std::min(loop, end);
+  }
+  const int64_t most = iterationBytes / (match.groups * match.rows * match.keys * 4); // of the batch
+  for (int64_t count = 1; count < loop; ++count) {
+    if (match.batch % count != 0 || match.batch / count > most)
+      continue;
+    SmallVector<int64_t> with(bounds);
+    with.insert(llvm::lower_bound(with, count), count);
+    with.erase(llvm::unique(with), with.end());
+    if (!isChain(with))
+      continue;
+    bounds = std::move(with);
+    loop = count;
+    break;
   }
   return true;
 }
@@ -109,31 +132,50 @@ Input Tiling::arrange(TensorBuilder &b, Value value, ArrayRef<Dim> dims) {
     }
   bool hasRows = hasKind(dims, Dim::row), hasKeys = hasKind(dims, Dim::key);
   nn::Shape split, full, where, last;
-  auto addFactor = [&](int64_t at, bool isIn) {
-    if (isIn) {
-      split.push_back(leads.bounds[at] / leads.bounds[at - 1]);
-      where.push_back(full.size());
-    }
-    full.push_back(leads.bounds[at] / leads.bounds[at - 1]);
-  };
-  for (int64_t at = 1, end = leads.bounds.size(); at < end; ++at) {
-    bool isIn = llvm::any_of(dims, [&](const Dim &dim) {
-      return dim.kind == Dim::lead && dim.outer <= leads.bounds[at - 1] &&
-             leads.bounds[at] <= dim.outer * dim.size;
-    });
-    if (leads.bounds[at] <= leads.loop ? input.isSequence : hasTail)
-      addFactor(at, isIn);
-  }
-  for (auto [isIn, size] : {std::pair(hasRows, match.rows), std::pair(hasKeys, match.keys)})
+  auto add = [&](int64_t size, bool isIn) {
     if (isIn) {
       split.push_back(size);
       where.push_back(full.size());
-      full.push_back(size);
     }
-  if (input.isSequence)
+    full.push_back(size);
+  };
+  auto addFactors = [&](bool ofLoop, llvm::function_ref<void(int64_t, bool)> addFactor) {
+    for (size_t at = 1; at < leads.bounds.size(); ++at)
+      if ((leads.bounds[at] <= leads.loop) == ofLoop)
+        addFactor(leads.bounds[at] / leads.bounds[at - 1], llvm::any_of(dims, [&](const Dim &dim) {
+                    return dim.kind == Dim::lead && dim.outer <= leads.bounds[at - 1] &&
+                           leads.bounds[at] <= dim.outer * dim.size;
+                  }));
+  };
+  if (input.isSequence) {
+    addFactors(/*ofLoop=*/true, add);
     last.push_back(leads.loop);
-  last.append({hasTail ? match.batch / leads.loop : 1, hasTail ? match.groups : 1, hasRows ? match.rows : 1,
-               hasKeys ? match.keys : 1});
+  }
+  nn::Shape factors, inFactors, sizes;
+  if (hasTail)
+    addFactors(/*ofLoop=*/false, [&](int64_t size, bool isIn) {
+      if (isIn) {
+        inFactors.push_back(factors.size());
+        sizes.push_back(size);
+      }
+      factors.push_back(size);
+    });
+  if (hasRows && hasKeys && inFactors.size() < factors.size()) { // repeated in the loop, a tile at a time
+    for (int64_t size : sizes)
+      add(size, true);
+    last.append(sizes);
+    input.factors = factors;
+    input.where = inFactors;
+  } else {
+    for (auto [i, size] : llvm::enumerate(factors))
+      add(size, llvm::is_contained(inFactors, static_cast<int64_t>(i)));
+    last.append({hasTail ? match.batch / leads.loop : 1, hasTail ? match.groups : 1});
+  }
+  if (hasRows)
+    add(match.rows, true);
+  if (hasKeys)
+    add(match.keys, true);
+  last.append({hasRows ? match.rows : 1, hasKeys ? match.keys : 1});
   input.value = b.reshape(b.broadcast(b.reshape(value, split), full, where), last);
   return input;
 }
@@ -157,9 +199,10 @@ Value Tiling::arrangeSide(TensorBuilder &b, Value side, ArrayRef<int64_t> batch,
 Value Tiling::tileRows(TensorBuilder &b, const nn::ScanArguments &now, ArrayRef<Range> keys) {
   Value queries = now.slices[0], key = now.slices[1], mixed = now.slices[2], index = now.slices[3];
   TileValues tile(match);
-  for (auto [value, place] : places)
-    tile.setInput(value,
-                  place < now.slices.size() ? now.slices[place] : now.invariants[place - now.slices.size()]);
+  for (auto [input, place] : llvm::zip_equal(inputs, places))
+    tile.setInput(input.first,
+                  {place < now.slices.size() ? now.slices[place] : now.invariants[place - now.slices.size()],
+                   input.second.factors, input.second.where});
   tile.setIndex(index, leads.loop);
   SmallVector<Value> parts;
   for (auto [number, seen] : llvm::enumerate(keys)) {
@@ -200,19 +243,15 @@ void Tiling::run(MaskedKeys &masked) {
                                   {keyFree.front(), scores.getRhsContract().front()}));
   sequences.push_back(arrangeSide(b, match.mixed(), mixedBatch, {mixedContract.front(), mixedFree.front()}));
   sequences.push_back(b.iota(RankedTensorType::get({leads.loop}, b.getI64Type()), 0));
-  SmallVector<std::pair<Value, Input>> inputs;
   for (auto &[value, dims] : match.inputs)
     inputs.push_back({value, arrange(b, value, dims)});
-  for (auto &[value, input] : inputs)
-    if (input.isSequence) {
-      places.push_back({value, sequences.size()});
-      sequences.push_back(input.value);
-    }
-  for (auto &[value, input] : inputs)
-    if (!input.isSequence) {
-      places.push_back({value, sequences.size() + invariants.size()});
-      invariants.push_back(input.value);
-    }
+  places.resize(inputs.size());
+  for (bool isSequence : {true, false})
+    for (auto [input, place] : llvm::zip_equal(inputs, places))
+      if (input.second.isSequence == isSequence) {
+        place = sequences.size() + invariants.size();
+        (isSequence ? sequences : invariants).push_back(input.second.value);
+      }
   auto results =
       nn::buildScan(b, leads.loop, false, {}, sequences, invariants,
                     [&](const nn::ScanArguments &now) { return SmallVector<Value>{tileRows(b, now, keys)}; });
@@ -222,20 +261,19 @@ void Tiling::run(MaskedKeys &masked) {
   replace(b, scan.getResult(0));
 }
 
-/// Rows of a tile; `wanted` of 0: as many as fit, their scores taken as 32 bits.
-static int64_t rowsOf(const Match &match, int64_t loop, int64_t wanted) {
-  if (wanted > 0)
-    return std::min(wanted, match.rows);
-  int64_t row = match.batch / loop * match.groups * match.keys * 4;
-  int64_t rows =
-      std::max({kLeastRows, kTileBytes / row / 16 * 16, (match.rows + kMostTiles - 1) / kMostTiles});
-  return std::min(rows, match.rows);
-}
-
 namespace {
 
 struct TileAttentionPass : impl::TileAttentionPassBase<TileAttentionPass> {
   using Base::Base;
+
+  /// Of a tile: as many as fit, where none are asked for.
+  int64_t rowsOf(const Match &match, int64_t loop) {
+    if (rows > 0)
+      return std::min<int64_t>(rows, match.rows);
+    int64_t row = match.batch / loop * match.groups * match.keys * 4; // scores are taken as 32 bits
+    return std::min(match.rows, std::max({int64_t(tileRows), tileBytes / row / 16 * 16,
+                                          (match.rows + kMostTiles - 1) / kMostTiles}));
+  }
 
   void runOnOperation() override {
     SmallVector<nn::SoftmaxOp> all;
@@ -245,7 +283,7 @@ struct TileAttentionPass : impl::TileAttentionPassBase<TileAttentionPass> {
     for (nn::SoftmaxOp op : all) {
       Leads leads;
       auto match = matchAttention(op, least);
-      if (!match || !leads.find(*match))
+      if (!match || !leads.find(*match, iterationBytes))
         continue;
       int64_t leastRows = (match->rows + kMostWantedTiles - 1) / kMostWantedTiles;
       if (rows > 0 && rows < leastRows) {
@@ -254,7 +292,7 @@ struct TileAttentionPass : impl::TileAttentionPassBase<TileAttentionPass> {
                        << " queries a tile or more";
         return signalPassFailure();
       }
-      Tiling(*match, leads, rowsOf(*match, leads.loop, rows)).run(masked);
+      Tiling(*match, leads, rowsOf(*match, leads.loop)).run(masked);
       isTiled = true;
     }
     if (!isTiled)

@@ -23,11 +23,20 @@ RankedTensorType TileValues::typeLike(Value value) const {
   return RankedTensorType::get(shape, TensorBuilder::elementOf(value));
 }
 
-Value TileValues::makeInput(TensorBuilder &b, Value inside) {
-  for (auto [axis, range] : {std::pair(2, rows), std::pair(3, keys)})
+Value TileValues::makeInput(TensorBuilder &b, const TileInput &input) {
+  Value inside = input.value;
+  const int64_t rank = TensorBuilder::rankOf(inside);
+  for (auto [axis, range] : {std::pair(rank - 2, rows), std::pair(rank - 1, keys)})
     if (TensorBuilder::shapeOf(inside)[axis] != 1)
       inside = b.sliceAxis(inside, axis, range.first, range.size);
-  return b.broadcast(inside, shape, {0, 1, 2, 3});
+  if (input.factors.empty())
+    return b.broadcast(inside, shape, {0, 1, 2, 3});
+  nn::Shape full = input.factors, where = input.where;
+  for (int64_t size : {rows.size, keys.size}) {
+    where.push_back(full.size());
+    full.push_back(size);
+  }
+  return b.reshape(b.broadcast(inside, full, where), shape);
 }
 
 /// The counter of an iteration is that of all iterations before, its key that of the tile.
@@ -43,8 +52,8 @@ Value TileValues::makeRandom(TensorBuilder &b, Value value) {
 
 Value TileValues::make(TensorBuilder &b, Value value) {
   Operation *op = value.getDefiningOp();
-  if (Value inside = inputs.lookup(value))
-    return makeInput(b, inside);
+  if (auto inside = inputs.find(value); inside != inputs.end())
+    return makeInput(b, inside->second);
   if (Value table = match.tables.lookup(value))
     return get(b, table);
   if (match.random.contains(value))

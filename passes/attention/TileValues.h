@@ -11,6 +11,13 @@ struct Range {
   int64_t first = 0, size = 0;
 };
 
+/// A value in the loop, with all rows and keys: [batch | 1, groups | 1, rows | 1, keys | 1]. With `factors`, [those of
+/// the factors of batch and groups that are in `where`, rows, keys].
+struct TileInput {
+  mlir::Value value;
+  nn::Shape factors = {}, where = {};
+};
+
 /// Builds the values of a match on tiles of shape [batch, groups, rows, keys]: the same operations on fewer elements.
 /// Positions stay those of the whole. Random numbers are other ones than the whole would draw: those of the index of
 /// the iteration and of the place in the tile.
@@ -18,8 +25,8 @@ class TileValues {
 public:
   explicit TileValues(Match &match) : match(match) {}
 
-  /// What the loop has for an input of the match: [batch | 1, groups | 1, rows | 1, keys | 1], all rows and keys.
-  void setInput(mlir::Value value, mlir::Value inside) { inputs[value] = inside; }
+  /// What the loop has for an input of the match.
+  void setInput(mlir::Value value, const TileInput &inside) { inputs[value] = inside; }
   /// The index of the iteration, an i64 of rank 0, of `count`.
   void setIndex(mlir::Value value, int64_t count) { index = value, iterations = count; }
 
@@ -33,12 +40,13 @@ public:
 
 private:
   mlir::Value make(nn::TensorBuilder &b, mlir::Value value);
-  mlir::Value makeInput(nn::TensorBuilder &b, mlir::Value inside);
+  mlir::Value makeInput(nn::TensorBuilder &b, const TileInput &input);
   mlir::Value makeRandom(nn::TensorBuilder &b, mlir::Value value);
   mlir::RankedTensorType typeLike(mlir::Value value) const;
 
   Match &match;
-  llvm::DenseMap<mlir::Value, mlir::Value> inputs, known;
+  llvm::DenseMap<mlir::Value, TileInput> inputs;
+  llvm::DenseMap<mlir::Value, mlir::Value> known;
   mlir::Value index, query, key;
   int64_t iterations = 1, tiles = 0;
   nn::Shape shape; ///< of the tile

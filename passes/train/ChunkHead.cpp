@@ -16,8 +16,6 @@ namespace ortc::train {
 
 using nn::TensorBuilder;
 
-/// Logits of a chunk stay below this.
-static constexpr int64_t kChunkBytes = int64_t(64) << 20;
 /// A product of fewer rows reads the weights more often than it computes with them.
 static constexpr int64_t kLeastChunkRows = 64;
 
@@ -385,7 +383,8 @@ static int64_t largestDivisor(int64_t all, int64_t most) {
 }
 
 /// The head with the most logits that is worth it, and the rows of its chunks.
-static std::optional<std::pair<Head, int64_t>> findHead(TensorBuilder &builder, std::optional<int64_t> rows) {
+static std::optional<std::pair<Head, int64_t>> findHead(TensorBuilder &builder, std::optional<int64_t> rows,
+                                                        int64_t bytes) {
   std::optional<std::pair<Head, int64_t>> largest;
   int64_t most = 0;
   Block *block = builder.getInsertionBlock();
@@ -395,10 +394,10 @@ static std::optional<std::pair<Head, int64_t>> findHead(TensorBuilder &builder, 
       continue;
     Head head(product);
     // The sum of the weights' gradients lives as long as the loop; at once, it may be part of their update.
-    int64_t least = (kChunkBytes + bytesOf(product.getRhs())) / 2 * 3;
+    int64_t least = (bytes + bytesOf(product.getRhs())) / 2 * 3;
     if ((!rows && bytesOf(product.getResult()) < least) || !head.match())
       continue;
-    int64_t size = largestDivisor(head.getRows(), rows ? *rows : kChunkBytes / head.getRowBytes());
+    int64_t size = largestDivisor(head.getRows(), rows ? *rows : bytes / head.getRowBytes());
     if (size == head.getRows() || (!rows && size < kLeastChunkRows))
       continue;
     most = bytesOf(product.getResult());
@@ -419,9 +418,9 @@ static llvm::SetVector<Operation *> findUsers(Value value) {
   return users;
 }
 
-LogicalResult chunkHead(TensorBuilder &builder, std::optional<int64_t> rows,
+LogicalResult chunkHead(TensorBuilder &builder, std::optional<int64_t> rows, int64_t bytes,
                         const autodiff::DifferentiateOptions &options, Differentiation &what) {
-  auto found = findHead(builder, rows);
+  auto found = findHead(builder, rows, bytes);
   if (!found)
     return success();
   auto &[head, size] = *found;

@@ -22,12 +22,12 @@ struct Differentiation {
 
 /// Looks in the builder's block, in front of its insertion point at the end, for a product with a matrix from which
 /// nothing but a sum over all rows is computed, and which reads nothing else as large; takes the largest. Replaces it
-/// by a loop over chunks of at most `rows` rows; not given: of 64 MiB, where the result is 1.5 times as large as that
+/// by a loop over chunks of at most `rows` rows; not given: of `bytes`, where the result is 1.5 times as large as that
 /// and the matrix together. The sources are functions of the sum then, which is detached, and what the head reads is
 /// among them, with its gradients. Changes nothing where there is no such product, where rows cannot be parted into
 /// equal chunks, or where the gradient of the sum depends on the sum. Fails, with an error, where something has no
 /// gradient.
-mlir::LogicalResult chunkHead(nn::TensorBuilder &builder, std::optional<int64_t> rows,
+mlir::LogicalResult chunkHead(nn::TensorBuilder &builder, std::optional<int64_t> rows, int64_t bytes,
                               const autodiff::DifferentiateOptions &options, Differentiation &what);
 
 } // namespace ortc::train

@@ -128,7 +128,7 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
   Differentiation what;
   what.sources.push_back(value);
   what.cotangents.push_back(scale ? scale : one);
-  if (how.headChunk != 0 && failed(chunkHead(builder, how.headChunk, options, what)))
+  if (how.headChunk != 0 && failed(chunkHead(builder, how.headChunk, how.chunkBytes, options, what)))
     return failure();
   replacePorts(backward.results, what.replaced);
   auto result = autodiff::differentiate(builder, what.sources, what.cotangents, withRespectTo, options);

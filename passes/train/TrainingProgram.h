@@ -16,6 +16,7 @@
 #pragma once
 
 #include "compiler/autodiff/Differentiate.h"
+#include "compiler/kernels/TrainingLimits.h"
 #include "compiler/options/CompileOptions.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -36,9 +37,10 @@ inline constexpr llvm::StringLiteral kLabelCount = "loss.count";
 struct LossOptions {
   std::optional<LossScaleSpec> scale; ///< gradients are computed of the loss times that, and divided by it
   std::optional<int64_t>
-      headChunk; ///< rows of logits that exist at a time; 0: all; absent: by their size (ChunkHead.h)
+      headChunk; ///< rows of logits that exist at a time; 0: all; absent: of `chunkBytes` (ChunkHead.h)
   std::vector<std::string> outputs;      ///< of the forward part, which the function gives, too
   std::vector<NamePattern> materialized; ///< parameters with gradients of zeros where none reaches them
+  int64_t chunkBytes = kernels::TrainingLimits().chunkBytes; ///< of logits
 };
 
 /// Adds `@backward_B` for every binding that has a training part. Other parameters that no gradient reaches become

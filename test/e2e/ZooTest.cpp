@@ -70,6 +70,7 @@ protected:
                                        "--optimizer", entry.optimizers[kind], "--quiet"};
     arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
     arguments.insert(arguments.end(), extra.begin(), extra.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
     mustRun(arguments);
     mustStep({"run", folder / kind, "--data", entry.data(), "--steps", std::to_string(entry.steps),
               "--no-shuffle", "--quiet", "--metrics", folder / (kind + ".jsonl"), "--save",
@@ -90,7 +91,7 @@ protected:
   void agree(const std::string &adamwTarget, const std::string &sgdTarget);
 
   TemporaryFolder folder;
-  std::vector<std::string> device; ///< flags
+  std::vector<std::string> device, more; ///< flags of what steps, and of the compiler
   ZooEntry entry;
   std::map<std::string, Values> golden;
   double largestGradient = 0;
@@ -144,6 +145,21 @@ protected:
 
 TEST_P(DeviceZooTest, AgreesWithPyTorch) { agree("sm_80", "sm_80"); }
 
+/// Attention a head at a time on the CPU, and all heads at a time on the GPU, in one artifact; and a head of the model
+/// in chunks.
+class DeviceHeadsTest : public DeviceZooTest {};
+
+TEST_P(DeviceHeadsTest, AgreesWithPyTorch) {
+  more = {"--attention", "tiled", "--head-chunk", "16", "--target", "x86-64", "--dump-ir", folder / "ir"};
+  ASSERT_NO_FATAL_FAILURE(agree("sm_80", "sm_80"));
+  const std::string once = "nn.scan 1 recompute carry";
+  EXPECT_NE(readFile(folder / "ir/2-simplify-gpu.mlir").find(once), std::string::npos);
+  EXPECT_EQ(readFile(folder / "ir/2-simplify-cpu.mlir").find(once), std::string::npos);
+  mustRun({"run", folder / "adamw", "--data", entry.data(), "--steps", std::to_string(entry.steps),
+           "--no-shuffle", "--quiet", "--metrics", folder / "cpu.jsonl"});
+  compare("loss/adamw", loadLosses(folder / "cpu.jsonl"), 1e-3, entry.tolerance.at("loss/adamw"));
+}
+
 TEST_P(ZooTest, GeneratedCodeAgreesWithTheEvaluator) {
   std::vector<std::string> arguments{"check",     entry.model(), "--against",
                                      "evaluator", "--data",      entry.data()};
@@ -154,4 +170,8 @@ TEST_P(ZooTest, GeneratedCodeAgreesWithTheEvaluator) {
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, testing::ValuesIn(listEntries()),
                          [](const auto &info) { return caseName(info.param); });
 INSTANTIATE_TEST_SUITE_P(Zoo, DeviceZooTest, testing::ValuesIn(listEntries()),
+                         [](const auto &info) { return caseName(info.param); });
+INSTANTIATE_TEST_SUITE_P(Zoo, DeviceHeadsTest,
+                         testing::Values("gpt2-tiny", "llama-tiny", "bert-tiny", "roberta-tiny",
+                                         "vit-tiny-slim"),
                          [](const auto &info) { return caseName(info.param); });

@@ -85,6 +85,16 @@ kernels::FusionLimits GpuBackend::fusionLimits() const {
   return limits;
 }
 
+/// Every iteration is launches of its own, and a launch wants work for all cores: loops have few iterations, as long as
+/// they take a small part of a memory budget.
+kernels::TrainingLimits GpuBackend::trainingLimits(uint64_t budget) const {
+  kernels::TrainingLimits limits;
+  limits.iterationBytes = static_cast<int64_t>(std::min<uint64_t>(64 << 20, budget / 16));
+  limits.tileBytes = 8 << 20;
+  limits.tileRows = 512;
+  return limits;
+}
+
 std::unique_ptr<backends::Target> GpuBackend::findTarget(StringRef name,
                                                          const backends::TargetOptions &) const {
   const Processor *processor = findProcessor(name);

@@ -13,6 +13,7 @@ public:
   std::unique_ptr<backends::Target> findTarget(llvm::StringRef name,
                                                const backends::TargetOptions &options) const override;
   kernels::FusionLimits fusionLimits() const override;
+  kernels::TrainingLimits trainingLimits(uint64_t budget) const override;
 };
 
 } // namespace ortc::gpu

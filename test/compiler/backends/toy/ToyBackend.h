@@ -15,6 +15,9 @@ public:
   std::unique_ptr<backends::Target> findTarget(llvm::StringRef name,
                                                const backends::TargetOptions &options) const override;
   kernels::FusionLimits fusionLimits() const override;
+  kernels::TrainingLimits trainingLimits(uint64_t) const override { return training; }
+
+  kernels::TrainingLimits training; ///< those of CPUs, for tests to change
 };
 
 } // namespace ortc::test

@@ -192,6 +192,26 @@ TEST_F(ToyBackendTest, FamiliesThatDisagreeAreRefused) {
   EXPECT_FALSE(driver::checkFamily(first, other, "toys").isOk()) << "an entry is missing";
 }
 
+/// Limits that differ give families programs of their own from attention on, and change nothing of the CPU's.
+TEST_F(ToyBackendTest, AFamilyMayHaveLimitsOfItsOwnBeforeKernels) {
+  driver::Compiled before = compileFor({"x86-64-v3", "toy"});
+  toys.training.chunkBytes = 1 << 10;
+  std::vector<std::string> ended;
+  extras.afterPhase = [&](const char *phase, const std::string &family, mlir::ModuleOp) {
+    ended.push_back(phase + (family.empty() ? "" : ":" + family));
+    return Status();
+  };
+  driver::Compiled both = compileFor({"x86-64-v3", "toy"});
+  ASSERT_GE(ended.size(), 4u);
+  EXPECT_EQ(std::vector<std::string>(ended.begin(), ended.begin() + 4),
+            (std::vector<std::string>{"import", "legalize", "simplify:cpu", "simplify:toys"}));
+  ASSERT_EQ(both.families.size(), 2u);
+  EXPECT_EQ(both.families[0].codes[0]->section.bytes, before.families[0].codes[0]->section.bytes);
+  EXPECT_EQ(both.notes, before.notes);
+  EXPECT_EQ(both.facts.warnings, before.facts.warnings);
+  EXPECT_EQ(both.artifact.tensors.size(), before.artifact.tensors.size());
+}
+
 TEST_F(ToyBackendTest, PhasesEndOnceForEachFamily) {
   std::vector<std::string> ended;
   extras.afterPhase = [&](const char *phase, const std::string &family, mlir::ModuleOp) {
