@@ -45,7 +45,8 @@ class PtxCodeTest : public DeviceCodeTest, public testing::WithParamInterface<st
 /// No library of the device is called, nothing is approximate, no order is that of a schedule.
 TEST_P(PtxCodeTest, HasNoForeignOrApproximateCode) {
   for (const Image &image : compile(GetParam(), {"sm_80"})) {
-    for (const char *word : {".extern", ".approx", "\tatom.", "\tred.", ".local", "fma.rn.bf16", "tf32"})
+    for (const char *word :
+         {".extern .func", ".approx", "\tatom.", "\tred.", ".local", "fma.rn.bf16", "tf32"})
       EXPECT_EQ(image.bytes.find(word), std::string::npos) << word;
     std::set<std::string> entries;
     std::regex entry("\\.entry (\\w+)\\(");

@@ -14,6 +14,7 @@
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -31,6 +32,21 @@ static bool hasReshapes(ModuleOp module) {
                    : WalkResult::advance();
       })
       .wasInterrupted();
+}
+
+/// A buffer that was taken as a pointer is the pointer of its descriptor.
+static void resolvePointers(ModuleOp module) {
+  module->walk([](UnrealizedConversionCastOp taken) {
+    if (!isa<LLVM::LLVMPointerType>(taken.getType(0)))
+      return;
+    auto buffer = taken.getOperand(0).getDefiningOp<UnrealizedConversionCastOp>();
+    OpBuilder builder(taken);
+    Value pointer = LLVM::ExtractValueOp::create(builder, taken.getLoc(), buffer.getOperand(0), 1);
+    taken.getResult(0).replaceAllUsesWith(pointer);
+    taken.erase();
+    if (buffer.use_empty())
+      buffer.erase();
+  });
 }
 
 LogicalResult convertToLLVM(ModuleOp module, const LoweringOptions &options) {
@@ -58,7 +74,10 @@ LogicalResult convertToLLVM(ModuleOp module, const LoweringOptions &options) {
   passes.addPass(createConvertControlFlowToLLVMPass(branches));
   passes.addPass(createUBToLLVMConversionPass());
   passes.addPass(createReconcileUnrealizedCastsPass());
-  return passes.run(module);
+  if (failed(passes.run(module)))
+    return failure();
+  resolvePointers(module);
+  return success();
 }
 
 } // namespace ortc::emit

@@ -37,7 +37,7 @@ void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body, int64_t r
   function->setAttr(kBlocksAttribute, b.getI64IntegerAttr(blocks));
   if (resident)
     function->setAttr(kResidentAttribute, b.getI64IntegerAttr(resident));
-  sharedBytes = 0;
+  sharedBytes = spaceBytes = 0;
   for (auto [i, buffer] : llvm::enumerate(buffers)) {
     if (buffer.distinct)
       function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
@@ -57,7 +57,7 @@ void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body, int64_t r
     b.guarded(StatusBlock(b, arguments.status).isGood(), [&] { body(b, arguments); });
   else
     body(b, arguments);
-  kernel.launches.push_back({std::move(symbol), blocks, threads});
+  kernel.launches.push_back({std::move(symbol), blocks, threads, spaceBytes});
 }
 
 void KernelBuilder::launchThreads(int64_t count,
@@ -85,6 +85,19 @@ Value KernelBuilder::shared(ThreadBuilder &b, Type element, int64_t elements) {
                            /*initial_value=*/outer.getUnitAttr(), /*constant=*/false,
                            /*alignment=*/outer.getI64IntegerAttr(16));
   return memref::GetGlobalOp::create(b, type, symbol);
+}
+
+Value KernelBuilder::sharedSpace(ThreadBuilder &b, int64_t bytes) {
+  assert(sharedBytes == 0 && spaceBytes == 0 && "a launch has one kind of shared memory");
+  spaceBytes = bytes;
+  std::string symbol = name + "_space_" + std::to_string(arrays++);
+  OpBuilder outer = OpBuilder::atBlockBegin(module.getBody());
+  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
+  LLVM::GlobalOp::create(outer, b.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, symbol,
+                         Attribute(),
+                         /*alignment=*/128, kSharedSpace);
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext(), kSharedSpace);
+  return LLVM::AddressOfOp::create(b, pointer, symbol);
 }
 
 SmallVector<Value> delinearize(LoopBuilder &b, Value position, ArrayRef<int64_t> sizes) {

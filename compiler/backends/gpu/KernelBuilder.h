@@ -17,6 +17,7 @@ namespace ortc::gpu {
 struct Launch {
   std::string symbol;
   int64_t blocks = 1, threads = 1;
+  int64_t sharedBytes = 0; ///< that a block shares beside arrays of a fixed size
 };
 
 /// A kernel of the plan: one launch after another.
@@ -81,6 +82,12 @@ public:
   /// An array that the threads of a block share, one for each call. Those of a launch fit into kSharedBytes.
   mlir::Value shared(ThreadBuilder &b, mlir::Type element, int64_t elements);
 
+  /// A pointer to so many bytes that the threads of a block share, aligned to 128: once a launch, in place of `shared`.
+  mlir::Value sharedSpace(ThreadBuilder &b, int64_t bytes);
+
+  const Processor &getProcessor() const { return processor; }
+  Numerics getNumerics() const { return options.numerics; }
+
   /// Bytes that the start of a buffer is a multiple of, a power of two.
   int64_t alignmentOf(unsigned buffer) const {
     return options.alignments.empty() ? kBufferAlignment : options.alignments[buffer];
@@ -100,6 +107,7 @@ private:
   GpuKernel kernel;
   unsigned arrays = 0;     ///< shared ones
   int64_t sharedBytes = 0; ///< of the launch that is made
+  int64_t spaceBytes = 0;  ///< the same of `sharedSpace`
 };
 
 /// Digits of a position in a row-major tensor of these sizes.

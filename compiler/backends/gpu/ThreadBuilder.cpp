@@ -16,6 +16,66 @@ Value ThreadBuilder::callIntrinsic(Type result, StringRef name, ValueRange opera
   return result ? call.getResults() : Value();
 }
 
+SmallVector<Value> ThreadBuilder::callIntrinsic(Type element, int64_t count, StringRef name,
+                                                ValueRange operands) {
+  auto type = LLVM::LLVMStructType::getLiteral(getContext(), SmallVector<Type>(count, element));
+  Value all = callIntrinsic(type, name, operands);
+  SmallVector<Value> values;
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(LLVM::ExtractValueOp::create(*this, all, i));
+  return values;
+}
+
+Value ThreadBuilder::pointerTo(Value buffer, Value at) {
+  auto type = cast<MemRefType>(buffer.getType());
+  auto pointer = LLVM::LLVMPointerType::get(getContext(), type.getMemorySpaceAsInt());
+  // Resolved after the conversion, when the buffer has a pointer (emit/Lowering.cpp).
+  Value start = UnrealizedConversionCastOp::create(*this, pointer, buffer).getResult(0);
+  Value place = arith::IndexCastOp::create(*this, getI64Type(), at);
+  return LLVM::GEPOp::create(*this, pointer, type.getElementType(), start, ArrayRef<LLVM::GEPArg>{place});
+}
+
+Value ThreadBuilder::advance(Value pointer, Value bytes) {
+  Value way = arith::IndexCastOp::create(*this, getI32Type(), bytes);
+  return LLVM::GEPOp::create(*this, pointer.getType(), getI8Type(), pointer, ArrayRef<LLVM::GEPArg>{way});
+}
+
+Value ThreadBuilder::advance(Value pointer, int64_t bytes) {
+  if (bytes == 0)
+    return pointer;
+  return LLVM::GEPOp::create(*this, pointer.getType(), getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
+}
+
+static unsigned bytesOf(Type run) {
+  auto vector = cast<VectorType>(run);
+  return vector.getNumElements() * vector.getElementTypeBitWidth() / 8;
+}
+
+Value ThreadBuilder::loadRun(Value pointer, Type element, int64_t count) {
+  auto type = VectorType::get({count}, element);
+  return LLVM::LoadOp::create(*this, type, pointer, bytesOf(type));
+}
+
+void ThreadBuilder::storeRun(Value run, Value pointer) {
+  LLVM::StoreOp::create(*this, run, pointer, bytesOf(run.getType()));
+}
+
+Value ThreadBuilder::runOf(ValueRange elements) {
+  auto type = VectorType::get({static_cast<int64_t>(elements.size())}, elements.front().getType());
+  Value run = LLVM::PoisonOp::create(*this, type);
+  for (auto [i, element] : llvm::enumerate(elements))
+    run = LLVM::InsertElementOp::create(*this, run, element, constant32(i));
+  return run;
+}
+
+SmallVector<Value> ThreadBuilder::elementsOf(Value run) {
+  SmallVector<Value> elements;
+  for (int64_t i = 0; i < cast<VectorType>(run.getType()).getNumElements(); ++i)
+    elements.push_back(LLVM::ExtractElementOp::create(*this, run, constant32(i)));
+  return elements;
+}
+
 Value ThreadBuilder::constant32(int64_t value) {
   return arith::ConstantOp::create(*this, getI32IntegerAttr(static_cast<int32_t>(value)));
 }

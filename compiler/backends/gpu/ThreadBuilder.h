@@ -24,6 +24,24 @@ public:
   /// The value of the warp's first lane.
   Value fromFirstLane(Value value);
 
+  /// A pointer to element `at` of a buffer, in its address space.
+  Value pointerTo(Value buffer, Value at);
+  /// So many bytes further.
+  Value advance(Value pointer, Value bytes);
+  Value advance(Value pointer, int64_t bytes);
+  /// `count` neighbours as a vector of the `llvm` dialect, in one access: the pointer is a multiple of their bytes.
+  Value loadRun(Value pointer, mlir::Type element, int64_t count);
+  void storeRun(Value run, Value pointer);
+  Value runOf(mlir::ValueRange elements);
+  llvm::SmallVector<Value> elementsOf(Value run);
+
+  /// An intrinsic of LLVM; null `result`: it has none.
+  Value callIntrinsic(mlir::Type result, llvm::StringRef name, mlir::ValueRange operands);
+  /// One whose result is a struct of `count` such values.
+  llvm::SmallVector<Value> callIntrinsic(mlir::Type element, int64_t count, llvm::StringRef name,
+                                         mlir::ValueRange operands);
+  Value constant32(int64_t value);
+
   /// if (condition) body().
   void guarded(Value condition, llvm::function_ref<void()> body);
   /// Values that are `body`'s where the condition holds, and `others` elsewhere.
@@ -39,8 +57,6 @@ public:
   const Processor &processor;
 
 private:
-  Value callIntrinsic(mlir::Type result, llvm::StringRef name, mlir::ValueRange operands);
-  Value constant32(int64_t value);
   /// `move` on the 32-bit words of a value.
   Value byWords(Value value, llvm::function_ref<Value(Value)> move);
   Value laneOfWave();

@@ -122,8 +122,7 @@ ProductShape makeProduct(const ContractionJob &job, Numerics numerics, const Ker
   };
   product.row = layout(axes.rowOperand, axes.row);
   product.column = layout(axes.laneOperand, axes.lane);
-  if (numerics == Numerics::Fast)
-    product.parts = chooseParts(product);
+  product.mayCutDepth = numerics == Numerics::Fast;
   return product;
 }
 

@@ -308,8 +308,7 @@ ConvProduct makeProduct(const ConvForm &form, const MathOptions &options, const 
   Type element = cast<RankedTensorType>(form.op->getResult(0).getType()).getElementType();
   ProductShape product = Access::productOf(shape, element);
   limitRuns(product, form, kernel);
-  product.areProductsInRows = product.isGathered = true;
-  product.parts = chooseParts(product);
+  product.areProductsInRows = product.isGathered = product.mayCutDepth = true;
   return {product, [&form, &options, shape](ArrayRef<Value> buffers) {
             return std::make_unique<Access>(form, shape, buffers, options);
           }};

@@ -3,8 +3,8 @@
 #include "compiler/backends/gpu/product/Product.h"
 
 #include "compiler/backends/emit/StorageConversion.h"
+#include "compiler/backends/gpu/product/MatrixProduct.h"
 #include "compiler/backends/gpu/product/TiledProduct.h"
-#include "compiler/kernels/SumOrder.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -12,7 +12,7 @@ using namespace mlir;
 namespace ortc::gpu {
 
 int64_t ProductShape::partDepth() const {
-  return llvm::alignTo(llvm::divideCeilSigned(depth, parts), kPartDepthUnit);
+  return llvm::alignTo(llvm::divideCeilSigned(depth, parts), partUnit);
 }
 
 IndexRange rangeOf(ThreadBuilder &b, const ProductShape &shape, ProductAccess &access, Value part) {
@@ -32,7 +32,7 @@ static int64_t choosePartsOfThreads(const ProductShape &shape) {
   wanted = std::min({wanted, kMostDepthParts, shape.depth / kLeastPartDepth});
   if (wanted <= 1)
     return 1;
-  ProductShape cut = shape;
+  ProductShape cut = shape; // also its unit
   cut.parts = wanted;
   return llvm::divideCeilSigned(shape.depth, cut.partDepth()); // none is empty
 }
@@ -82,10 +82,13 @@ public:
                  const MathOptions &options)
       : kernel(kernel), shape(shape), makeAccess(makeAccess), options(options) {}
 
-  void emit() {
+  /// `matrix`: null without tensor cores.
+  void emit(const MatrixPlan *matrix) {
     if (shape.parts > 1)
       kernel.reserveScratch(shape.parts * shape.results() * (shape.element.getIntOrFloatBitWidth() / 8));
-    if (isNarrow(shape)) {
+    if (matrix) {
+      emitMatrixTiles(*matrix);
+    } else if (isNarrow(shape)) {
       emitThreads();
     } else {
       auto tiles = listTiles(shape);
@@ -142,6 +145,18 @@ private:
     kernel.launch(blocks, kTileThreads, body, tile.resident);
   }
 
+  void emitMatrixTiles(const MatrixPlan &plan) {
+    int64_t blocks = shape.parts * countTiles(shape, plan.tile);
+    kernel.launch(blocks, plan.tile.threads(),
+                  [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
+                    auto access = makeAccess(arguments.buffers);
+                    emitMatrixTile(kernel, b, shape, plan, *access,
+                                   [&](Value part, Value product, Value row, Value column, Value sum) {
+                                     store(b, *access, arguments.scratch, part, {product, row, column}, sum);
+                                   });
+                  });
+  }
+
   void emitThreads() {
     auto body = [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value position) {
       auto access = makeAccess(arguments.buffers);
@@ -186,10 +201,18 @@ private:
 
 } // namespace
 
-void emitProduct(KernelBuilder &kernel, const ProductShape &shape, ProductEmitter::MakeAccess makeAccess,
+void emitProduct(KernelBuilder &kernel, ProductShape shape, ProductEmitter::MakeAccess makeAccess,
                  const MathOptions &options) {
-  if (shape.results() > 0)
-    ProductEmitter(kernel, shape, makeAccess, options).emit();
+  if (shape.results() == 0)
+    return;
+  std::optional<MatrixPlan> matrix;
+  if (kernel.getNumerics() == Numerics::Fast)
+    matrix = planMatrix(shape, kernel.getProcessor());
+  if (matrix)
+    shape.parts = matrix->parts, shape.partUnit = kMatrixPartUnit;
+  else if (shape.mayCutDepth)
+    shape.parts = chooseParts(shape);
+  ProductEmitter(kernel, shape, makeAccess, options).emit(matrix ? &*matrix : nullptr);
 }
 
 } // namespace ortc::gpu

@@ -4,6 +4,7 @@
 
 #include "compiler/backends/emit/MathExpansion.h"
 #include "compiler/backends/gpu/KernelBuilder.h"
+#include "compiler/kernels/SumOrder.h"
 
 namespace ortc::gpu {
 
@@ -60,8 +61,10 @@ struct ProductShape {
   bool areProductsInRows = false;
   /// Whether an element's place is computed anew for each, as convolutions do.
   bool isGathered = false;
-  /// Parts of the depth that are summed side by side; their sums are added in order.
-  int64_t parts = 1;
+  bool mayCutDepth = false; ///< whatever order of sums that leads to
+  /// Parts of the depth that are summed side by side; their sums are added in order. All but the last are multiples of
+  /// `partUnit`. `emitProduct` chooses them.
+  int64_t parts = 1, partUnit = kPartDepthUnit;
 
   int64_t results() const { return products * rows * columns; }
   int64_t partDepth() const; ///< of all parts but the last, which may have less
@@ -83,10 +86,10 @@ IndexRange rangeOf(ThreadBuilder &b, const ProductShape &shape, ProductAccess &a
 /// of sums does, whatever is fused with them.
 int64_t chooseParts(const ProductShape &shape);
 
-/// Adds the launches: tiles through shared memory, or a thread for each result where rows or columns are few. Every sum
-/// is that of k from the first to the last, part by part. `makeAccess`: for the buffers of a launch.
+/// Adds the launches: tiles through shared memory, on tensor cores with fast numerics where there are some, or a thread
+/// for each result where rows or columns are few. Every sum is that of k from the first to the last, part by part. `makeAccess`: for the buffers of a launch.
 void emitProduct(
-    KernelBuilder &kernel, const ProductShape &shape,
+    KernelBuilder &kernel, ProductShape shape,
     llvm::function_ref<std::unique_ptr<ProductAccess>(llvm::ArrayRef<mlir::Value> buffers)> makeAccess,
     const MathOptions &options);
 

@@ -66,7 +66,7 @@ private:
       Builder builder(&context);
       createGuard(module, job.name,
                   isDouble ? FloatType(builder.getF64Type()) : FloatType(builder.getF32Type()), processor);
-      job.kernel.launches.push_back({job.name, 1, kWarp});
+      job.kernel.launches.push_back({job.name, 1, kWarp, 0});
       return success();
     }
     auto source = parseSourceString<ModuleOp>(job.text, &context);
@@ -213,7 +213,8 @@ static Status checkLaunches(const Job &job, const Processor &processor) {
 static void addKernel(KernelTable &table, Job &job, uint32_t arguments, uint32_t trace) {
   for (const Launch &launch : job.kernel.launches) {
     table.numbers[launch.symbol] = static_cast<uint32_t>(table.rows.size());
-    table.rows.push_back({0, static_cast<uint32_t>(launch.threads), 0, arguments, trace, 0});
+    table.rows.push_back({0, static_cast<uint32_t>(launch.threads), static_cast<uint32_t>(launch.sharedBytes),
+                          arguments, trace, 0});
   }
   table.kernels[job.name] = std::move(job.kernel);
 }

@@ -1,0 +1,258 @@
+// Products on tensor cores.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/gpu/product/MatrixProduct.h"
+
+#include "compiler/backends/gpu/product/SharedTile.h"
+#include "compiler/backends/gpu/product/TensorCore.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace ortc::gpu {
+
+int64_t countTiles(const ProductShape &shape, const MatrixTile &tile) {
+  return shape.products * llvm::divideCeilSigned(shape.rows, tile.rows) *
+         llvm::divideCeilSigned(shape.columns, tile.columns);
+}
+
+namespace {
+
+using Store = llvm::function_ref<void(Value part, Value product, Value row, Value column, Value sum)>;
+
+/// Sums of a warp in the order of its tiles, the four of an instruction beside each other.
+using Sums = SmallVector<Value>;
+
+class MatrixEmitter {
+public:
+  MatrixEmitter(KernelBuilder &kernel, ThreadBuilder &b, const ProductShape &shape, const MatrixPlan &plan,
+                ProductAccess &access, Store store)
+      : kernel(kernel), b(b), shape(shape), plan(plan), tile(plan.tile), access(access), store(store),
+        rowTiles(tile.warpRows / kCoreRows), columnTiles(tile.warpColumns / kCoreColumns) {}
+
+  void emit() {
+    thread = b.thread();
+    auto digits = delinearize(b, b.block(),
+                              {shape.parts, shape.products, llvm::divideCeilSigned(shape.rows, tile.rows),
+                               llvm::divideCeilSigned(shape.columns, tile.columns)});
+    part = digits[0], product = digits[1];
+    firstRow = b.mul(digits[2], tile.rows), firstColumn = b.mul(digits[3], tile.columns);
+    Value warp = b.div(thread, kWarp);
+    int64_t warpsInRow = tile.columns / tile.warpColumns;
+    warpRow = b.mul(b.div(warp, warpsInRow), tile.warpRows);
+    warpColumn = b.mul(b.rem(warp, warpsInRow), tile.warpColumns);
+    access.begin(b, product);
+    space = kernel.sharedSpace(b, spaceBytes());
+    SharedTile rows(b, shape, plan, Side::row, space, firstRow);
+    SharedTile columns(b, shape, plan, Side::column, b.advance(space, SharedTile::bytesOf(plan, Side::row)),
+                       firstColumn);
+    rows.prepareFragments(warpRow);
+    columns.prepareFragments(warpColumn);
+    Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
+    Sums sums(rowTiles * columnTiles * 4, zero);
+    IndexRange range = rangeOf(b, shape, access, part);
+    sums = tile.isAsync ? sumCopied(range, rows, columns, sums) : sumLoaded(range, rows, columns, sums);
+    finish(sums, rows.placeOf(lastStage));
+  }
+
+private:
+  int64_t stageBytes() const {
+    return SharedTile::bytesOf(plan, Side::row) + SharedTile::bytesOf(plan, Side::column);
+  }
+  /// All stages; sums go where the last one was.
+  int64_t spaceBytes() const {
+    int64_t sumBytes = warpsInColumn() * kCoreRows * pitch() * 4;
+    return (tile.stages - 1) * stageBytes() + std::max(stageBytes(), sumBytes);
+  }
+  int64_t warpsInColumn() const { return tile.rows / tile.warpRows; }
+
+  /// The stage after this one.
+  Value next(Value stage) {
+    Value following = b.add(stage, 1);
+    Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, following, b.index(tile.stages));
+    return arith::SelectOp::create(b, isLast, b.index(0), following);
+  }
+
+  Value previous(Value stage) {
+    Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, stage, b.index(0));
+    return arith::SelectOp::create(b, isFirst, b.index(tile.stages - 1), b.sub(stage, b.index(1)));
+  }
+
+  /// Numbers go through registers into two stages by turns: what is loaded for a stage arrives while the one before is
+  /// multiplied, and nobody writes to a stage that others may still read.
+  Sums sumLoaded(IndexRange range, SharedTile &rows, SharedTile &columns, Sums sums) {
+    auto loadAt = [&](Value start) {
+      SmallVector<Value> units = rows.load(access, start);
+      llvm::append_range(units, columns.load(access, start));
+      return units;
+    };
+    SmallVector<Value> none = rows.zeros();
+    size_t ofRows = none.size();
+    llvm::append_range(none, columns.zeros());
+    Value isThere = b.less(range.begin, range.end);
+    SmallVector<Value> carried = b.guarded(isThere, none, [&] { return loadAt(range.begin); });
+    carried.push_back(b.index(0));
+    llvm::append_range(carried, sums);
+    carried = b.fold(range, tile.depth, carried, [&](Value start, ValueRange now) {
+      Value stage = now[none.size()];
+      rows.store(now.take_front(ofRows), stage);
+      columns.store(now.slice(ofRows, none.size() - ofRows), stage);
+      b.barrier();
+      Value following = b.add(start, tile.depth);
+      SmallVector<Value> result =
+          b.guarded(b.less(following, range.end), none, [&] { return loadAt(following); });
+      result.push_back(next(stage));
+      llvm::append_range(result,
+                         multiply(rows, columns, stage, llvm::to_vector(now.drop_front(none.size() + 1))));
+      return result;
+    });
+    lastStage = previous(carried[none.size()]);
+    return Sums(llvm::drop_begin(carried, none.size() + 1));
+  }
+
+  /// Copies run several stages ahead.
+  Sums sumCopied(IndexRange range, SharedTile &rows, SharedTile &columns, Sums sums) {
+    auto copyAt = [&](Value start, Value stage) {
+      b.guarded(b.less(start, range.end), [&] {
+        rows.copy(access, start, stage);
+        columns.copy(access, start, stage);
+      });
+      closeCopies(b); // also an empty group, so that groups can be counted
+    };
+    for (int64_t stage = 0; stage + 1 < tile.stages; ++stage)
+      copyAt(b.add(range.begin, stage * tile.depth), b.index(stage));
+    SmallVector<Value> carried{b.index(0), b.index(tile.stages - 1)};
+    llvm::append_range(carried, sums);
+    carried = b.fold(range, tile.depth, carried, [&](Value start, ValueRange now) {
+      waitForCopies(b, tile.stages - 2);
+      b.barrier();
+      copyAt(b.add(start, (tile.stages - 1) * tile.depth), now[1]);
+      SmallVector<Value> result{next(now[0]), next(now[1])};
+      llvm::append_range(result, multiply(rows, columns, now[0], llvm::to_vector(now.drop_front(2))));
+      return result;
+    });
+    lastStage = previous(carried[0]);
+    return Sums(llvm::drop_begin(carried, 2));
+  }
+
+  /// Adds the products of a stage.
+  Sums multiply(SharedTile &rows, SharedTile &columns, Value stage, Sums sums) {
+    Value rowPlace = rows.placeOf(stage), columnPlace = columns.placeOf(stage);
+    const int64_t steps = tile.depth / kCoreDepth;
+    if (!plan.format.isExact()) {
+      for (int64_t first = 0; first < steps; first += kPromotedDepth / kCoreDepth)
+        for (int64_t row = 0; row < rowTiles; ++row)
+          addPromoted(rows, columns, rowPlace, columnPlace, row, first,
+                      MutableArrayRef<Value>(sums).slice(row * columnTiles * 4, columnTiles * 4));
+      return sums;
+    }
+    for (int64_t step = 0; step < steps; ++step) {
+      SmallVector<SmallVector<Value>> ofRows, ofColumns;
+      for (int64_t row = 0; row < rowTiles; ++row)
+        ofRows.push_back(rows.loadFragment(rowPlace, row, step, 0));
+      for (int64_t column = 0; column < columnTiles; column += 2)
+        ofColumns.push_back(columns.loadFragment(columnPlace, column / 2, step, 0));
+      for (int64_t row = 0; row < rowTiles; ++row)
+        for (int64_t column = 0; column < columnTiles; ++column)
+          addProduct(ofRows[row], ArrayRef<Value>(ofColumns[column / 2]).slice(column % 2 * 2, 2),
+                     MutableArrayRef<Value>(sums).slice((row * columnTiles + column) * 4, 4));
+    }
+    return sums;
+  }
+
+  void addProduct(ValueRange rows, ValueRange columns, MutableArrayRef<Value> sums) {
+    llvm::copy(multiplyMatrices(b, plan.format.isHalf, rows, columns, ValueRange(sums)), sums.begin());
+  }
+
+  /// The products of kPromotedDepth steps, of 16 rows, as sums of their own: small products of all steps first, so that
+  /// few are truncated beside large sums.
+  void addPromoted(SharedTile &rows, SharedTile &columns, Value rowPlace, Value columnPlace, int64_t row,
+                   int64_t firstStep, MutableArrayRef<Value> sums) {
+    const int64_t steps = kPromotedDepth / kCoreDepth;
+    Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
+    /// Registers by part, then step.
+    auto loadParts = [&](SharedTile &side, Value place, int64_t number, int64_t parts) {
+      SmallVector<SmallVector<Value>> registers;
+      for (int64_t part = 0; part < parts; ++part)
+        for (int64_t step = 0; step < steps; ++step)
+          registers.push_back(side.loadFragment(place, number, firstStep + step, part));
+      return registers;
+    };
+    auto ofRow = loadParts(rows, rowPlace, row, plan.format.rowParts);
+    for (int64_t column = 0; column < columnTiles; column += 2) {
+      auto ofColumn = loadParts(columns, columnPlace, column / 2, plan.format.columnParts);
+      for (int64_t half = 0; half < 2; ++half) {
+        Sums fresh(4, zero);
+        for (auto [rowPart, columnPart] : pairsOfParts())
+          for (int64_t step = 0; step < steps; ++step)
+            addProduct(ofRow[rowPart * steps + step],
+                       ArrayRef<Value>(ofColumn[columnPart * steps + step]).slice(half * 2, 2), fresh);
+        for (auto [sum, more] : llvm::zip_equal(sums.slice((column + half) * 4, 4), fresh))
+          sum = arith::AddFOp::create(b, sum, more);
+      }
+    }
+  }
+
+  /// The products that count, from the smallest to the largest.
+  SmallVector<std::pair<int64_t, int64_t>> pairsOfParts() const {
+    SmallVector<std::pair<int64_t, int64_t>> pairs;
+    for (int64_t both = kWideParts - 1; both >= 0; --both)
+      for (int64_t row = 0; row <= both; ++row)
+        if (row < plan.format.rowParts && both - row < plan.format.columnParts)
+          pairs.push_back({row, both - row});
+    return pairs;
+  }
+
+  /// Of a row of sums in shared memory, in elements: eight more keep the rows of a warp out of each other's banks.
+  int64_t pitch() const { return tile.columns + 8; }
+
+  /// Sums go through shared memory, at `place`, 16 rows of every warp at a time: one loop stores them, neighbours by
+  /// neighbours.
+  void finish(ArrayRef<Value> sums, Value place) {
+    const int64_t rowsAtOnce = warpsInColumn() * kCoreRows;
+    Value lane = b.rem(thread, kWarp);
+    Value top = b.add(b.mul(b.div(warpRow, tile.warpRows), kCoreRows), b.div(lane, 4));
+    Value left = b.add(warpColumn, b.mul(b.rem(lane, 4), 2));
+    for (int64_t row = 0; row < rowTiles; ++row) {
+      b.barrier();
+      for (int64_t column = 0; column < columnTiles; ++column)
+        for (int64_t half = 0; half < 2; ++half) {
+          ArrayRef<Value> pair = sums.slice((row * columnTiles + column) * 4 + half * 2, 2);
+          Value at = b.add(b.mul(b.add(top, half * 8), pitch()), b.add(left, column * kCoreColumns));
+          b.storeRun(b.runOf(pair), b.advance(place, b.mul(at, 4)));
+        }
+      b.barrier();
+      b.loop(0, rowsAtOnce * tile.columns, tile.threads(), [&](Value start) {
+        Value position = b.add(start, thread);
+        Value line = b.div(position, tile.columns), column = b.rem(position, tile.columns);
+        Value ofTile = b.add(b.mul(b.div(line, kCoreRows), tile.warpRows),
+                             b.add(b.rem(line, kCoreRows), row * kCoreRows));
+        Value resultRow = b.add(firstRow, ofTile), resultColumn = b.add(firstColumn, column);
+        Value isThere = b.both(b.less(resultRow, shape.rows), b.less(resultColumn, shape.columns));
+        b.guarded(isThere, [&] {
+          Value from = b.advance(place, b.mul(b.add(b.mul(line, pitch()), column), 4));
+          store(part, product, resultRow, resultColumn, b.elementsOf(b.loadRun(from, b.getF32Type(), 1))[0]);
+        });
+      });
+    }
+  }
+
+  KernelBuilder &kernel;
+  ThreadBuilder &b;
+  const ProductShape &shape;
+  const MatrixPlan &plan;
+  const MatrixTile &tile;
+  ProductAccess &access;
+  Store store;
+  int64_t rowTiles, columnTiles; ///< instructions of a warp for a step of the depth
+  Value thread, part, product, firstRow, firstColumn, warpRow, warpColumn, space;
+  Value lastStage; ///< that was multiplied
+};
+
+} // namespace
+
+void emitMatrixTile(KernelBuilder &kernel, ThreadBuilder &b, const ProductShape &shape,
+                    const MatrixPlan &plan, ProductAccess &access, Store store) {
+  MatrixEmitter(kernel, b, shape, plan, access, store).emit();
+}
+
+} // namespace ortc::gpu

@@ -1,0 +1,19 @@
+// Products on tensor cores.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/backends/gpu/product/MatrixTile.h"
+
+namespace ortc::gpu {
+
+/// Blocks that make all results of one part.
+int64_t countTiles(const ProductShape &shape, const MatrixTile &tile);
+
+/// What the block of this number does. `store`: of a finished sum, by the number of its part.
+void emitMatrixTile(KernelBuilder &kernel, ThreadBuilder &b, const ProductShape &shape,
+                    const MatrixPlan &plan, ProductAccess &access,
+                    llvm::function_ref<void(mlir::Value part, mlir::Value product, mlir::Value row,
+                                            mlir::Value column, mlir::Value sum)>
+                        store);
+
+} // namespace ortc::gpu

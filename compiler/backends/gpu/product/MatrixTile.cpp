@@ -1,0 +1,94 @@
+// How a product is cut for tensor cores.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/gpu/product/MatrixTile.h"
+
+#include "compiler/backends/gpu/product/ProductCut.h"
+#include "compiler/backends/gpu/product/TensorCore.h"
+
+using namespace mlir;
+
+namespace ortc::gpu {
+
+/// Shorter sides and sums leave most of a tensor core's products unused.
+static constexpr int64_t kLeastSide = 64, kLeastDepth = 64;
+
+static MatrixFormat formatOf(const ProductShape &shape) {
+  auto isHalf = [](Type type) { return type && type.isF16(); };
+  if (isHalf(shape.row.narrow) && isHalf(shape.column.narrow))
+    return {true, 1, 1};
+  auto partsOf = [](Type narrow) -> int64_t {
+    bool isExact = narrow && (narrow.isBF16() || narrow.isInteger(8));
+    return isExact ? 1 : kWideParts;
+  };
+  return {false, partsOf(shape.row.narrow), partsOf(shape.column.narrow)};
+}
+
+/// Whether copies bring a side to shared memory as it is stored, 16 bytes at a time.
+static bool isCopied(const ProductShape &shape, Side side) {
+  const OperandLayout &layout = shape.layoutOf(side);
+  return layout.narrow && (layout.narrow.isBF16() || layout.narrow.isF16()) && layout.run >= 8;
+}
+
+int64_t MatrixFormat::products() const {
+  int64_t count = 0;
+  for (int64_t row = 0; row < rowParts; ++row)
+    count += std::min(columnParts, kWideParts - row);
+  return count;
+}
+
+/// Tiles by what their warps make: at most 64 x 32 results a warp, whose sums and operands are 255 registers at most.
+static constexpr MatrixTile kTiles[] = {
+    {128, 128, 64, 32}, {128, 64, 64, 32}, {64, 128, 64, 32}, {64, 64, 32, 32}};
+
+/// Cycles of a step on the machine of `ReferenceGpu`. An instruction of a tensor core takes 1.61 (62 % of the data sheet's
+/// rate, what mma.sync reaches on an H100: arXiv 2402.13499); others, as ptxas 13 makes them: an addition for each sum
+/// that is promoted, 5.5 to load and split a f32 number, 1 for one that is copied.
+static TileCandidate estimateTile(const MatrixTile &tile, const MatrixFormat &format) {
+  constexpr double kProductCycles = 1.61, kSplit = 5.5, kCopied = 1, kLoop = 50, kSchedulers = 4,
+                   kEnds = 2500, kStored = 20;
+  auto warps = static_cast<double>(tile.warps());
+  auto products = static_cast<double>(tile.warpRows / kCoreRows * (tile.warpColumns / kCoreColumns));
+  double steps = static_cast<double>(tile.depth / kCoreDepth);
+  double multiplied = products * steps * static_cast<double>(format.products());
+  auto cyclesOf = [&](double instructions) {
+    return instructions * warps / kSchedulers / kernels::ReferenceGpu::kIssueShare;
+  };
+  auto staged = [&](Side side) {
+    auto elements =
+        static_cast<double>(tile.extentOf(side) * tile.depth) / static_cast<double>(tile.threads());
+    return elements * (format.partsOf(side) == 1 ? kCopied : kSplit);
+  };
+  double others = kLoop + staged(Side::row) + staged(Side::column) + (format.isExact() ? 0 : products * 4);
+  double cycles = std::max(multiplied * warps * kProductCycles, cyclesOf(multiplied * 1.2 + others));
+  double stored = static_cast<double>(tile.rows * tile.columns) / static_cast<double>(tile.threads());
+  int64_t registers = format.isExact() ? 128 : tile.warpRows == 64 ? 255 : 168;
+  return {tile.rows,
+          tile.columns,
+          tile.depth,
+          cycles,
+          format.isExact() ? kernels::ReferenceGpu::kStepLatency / 4
+                           : kernels::ReferenceGpu::kStepLatency / 2,
+          kEnds + cyclesOf(kStored * stored),
+          (int64_t(64) << 10) / (registers * tile.threads())};
+}
+
+std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor &processor) {
+  if (!processor.isNvidia() || !shape.element.isF32())
+    return std::nullopt;
+  if (std::min(shape.rows, shape.columns) < kLeastSide || shape.depth < kLeastDepth)
+    return std::nullopt;
+  MatrixPlan plan;
+  plan.format = formatOf(shape);
+  SmallVector<TileCandidate> candidates;
+  for (const MatrixTile &tile : kTiles)
+    candidates.push_back(estimateTile(tile, plan.format));
+  ProductCut cut = chooseCut(shape, candidates, shape.mayCutDepth, kMatrixPartUnit);
+  plan.tile = kTiles[cut.tile];
+  plan.parts = cut.parts;
+  plan.tile.isAsync = plan.format.isExact() && isCopied(shape, Side::row) && isCopied(shape, Side::column);
+  if (plan.tile.isAsync)
+    plan.tile.stages = 3;
+  return plan;
+}
+
+} // namespace ortc::gpu

@@ -1,0 +1,61 @@
+// How a product is cut for tensor cores.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Tensor cores multiply numbers of 16 bits. Operands that are stored so (bf16, f16; integers of 8 bits are exact in bf16)
+// are multiplied as they are. A f32 number is the sum of three bf16 numbers but for 2^-24 of itself, and of the nine
+// products of such parts the six largest are kept: the others are below the last bit. A tensor core truncates its sums,
+// so the sum of f32 numbers begins anew every kPromotedDepth steps and is added up in f32: it is then closer than a chain
+// of fused multiply-adds (docs/decisions/0058-matrix-core.md).
+//
+// The order of a sum depends on the shape only: parts of the depth, blocks of kPromotedDepth within them, steps of
+// kCoreDepth within those, products from the smallest to the largest.
+#pragma once
+
+#include "compiler/backends/gpu/product/Product.h"
+
+#include <optional>
+
+namespace ortc::gpu {
+
+/// Steps after which sums of f32 numbers leave the tensor core.
+inline constexpr int64_t kPromotedDepth = 32;
+/// Parts of 16 bits of a f32 number.
+inline constexpr int64_t kWideParts = 3;
+
+/// The numbers that tensor cores multiply.
+struct MatrixFormat {
+  bool isHalf = false;                   ///< f16; else bf16
+  int64_t rowParts = 1, columnParts = 1; ///< 1 or kWideParts: of a number of each side
+
+  int64_t partsOf(Side side) const { return side == Side::row ? rowParts : columnParts; }
+  bool isExact() const { return rowParts == 1 && columnParts == 1; }
+  /// Products of parts that count.
+  int64_t products() const;
+};
+
+/// A block makes `rows` x `columns` results, each of its warps `warpRows` x `warpColumns` of them.
+struct MatrixTile {
+  int64_t rows = 128, columns = 128, warpRows = 64, warpColumns = 32;
+  int64_t depth = 32;   ///< of a stage
+  int64_t stages = 2;   ///< of shared memory
+  bool isAsync = false; ///< stages are filled by copies that need no registers
+
+  int64_t extentOf(Side side) const { return side == Side::row ? rows : columns; }
+  int64_t warpExtentOf(Side side) const { return side == Side::row ? warpRows : warpColumns; }
+  int64_t warps() const { return rows / warpRows * (columns / warpColumns); }
+  int64_t threads() const { return warps() * kWarp; }
+};
+
+struct MatrixPlan {
+  MatrixFormat format;
+  MatrixTile tile;
+  int64_t parts = 1; ///< of the depth, which depend on the shape and the format only
+};
+
+/// Nothing where a product is not for tensor cores: it is small, of f64, or the processor has none that are known.
+std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor &processor);
+
+/// What a part of the depth is a multiple of, for tensor cores.
+inline constexpr int64_t kMatrixPartUnit = 64;
+
+} // namespace ortc::gpu

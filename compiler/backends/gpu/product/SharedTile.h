@@ -1,0 +1,74 @@
+// One side of a product's tile in shared memory, as numbers of 16 bits.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A tile has lines of neighbours as the operand has them in memory: along the depth, a line for each row or column of the
+// product; otherwise a line for each step of the depth. Lines consist of chunks of 16 bytes, whose places within 128
+// bytes are swapped by the number of the line, so that neither what fills a tile nor what reads it meets a bank twice.
+#pragma once
+
+#include "compiler/backends/gpu/product/MatrixTile.h"
+
+namespace ortc::gpu {
+
+class SharedTile {
+public:
+  /// `place`: a pointer to the tile of the first stage. `firstIndex`: the row or column of the product that the tile
+  /// begins with.
+  SharedTile(ThreadBuilder &b, const ProductShape &shape, const MatrixPlan &plan, Side side,
+             mlir::Value place, mlir::Value firstIndex);
+
+  /// Bytes of all parts of a number, of one stage.
+  static int64_t bytesOf(const MatrixPlan &plan, Side side);
+
+  /// Begins to copy the depth from `start` on into a stage, by all threads of the block.
+  void copy(ProductAccess &access, mlir::Value start, mlir::Value stage);
+
+  /// The same in two steps, with registers between them: vectors of kUnit elements, and their parts written.
+  llvm::SmallVector<mlir::Value> load(ProductAccess &access, mlir::Value start);
+  void store(mlir::ValueRange units, mlir::Value stage);
+  /// What `load` would give of zeros.
+  llvm::SmallVector<mlir::Value> zeros();
+
+  /// Where the warp that begins at `firstOfWarp` of the tile reads: all that a stage does not change.
+  void prepareFragments(mlir::Value firstOfWarp);
+  /// The registers of 16 rows or columns from 16 * `number` of the warp's on, at depth kCoreDepth * `step`.
+  llvm::SmallVector<mlir::Value> loadFragment(mlir::Value stagePlace, int64_t number, int64_t step,
+                                              int64_t part);
+  /// For `loadFragment`.
+  mlir::Value placeOf(mlir::Value stage);
+
+private:
+  /// Neighbours that a thread loads at a time.
+  static constexpr int64_t kUnit = 4, kChunk = 8, kChunkBytes = 16;
+
+  int64_t lines() const { return layout.isAlongDepth ? extent : plan.tile.depth; }
+  int64_t lineElements() const { return layout.isAlongDepth ? plan.tile.depth : extent; }
+  int64_t lineBytes() const { return lineElements() * 2; }
+  int64_t partBytes() const { return lines() * lineBytes(); }
+  int64_t parts() const { return plan.format.partsOf(side); }
+  /// What swaps the chunks of a line.
+  mlir::Value swapOf(mlir::Value line);
+  /// The offset of a chunk within a part.
+  mlir::Value offsetOf(mlir::Value line, mlir::Value chunk);
+  /// Units (or chunks) of `elements` that each thread moves.
+  int64_t movesOf(int64_t elements) const;
+  /// The line of a thread's unit, and the first element of it in the line.
+  std::pair<mlir::Value, mlir::Value> unitOf(int64_t move, int64_t elements);
+  /// Place of an element, with the condition that it is within the product; `element`: of the line.
+  ElementPlace locate(ProductAccess &access, mlir::Value start, mlir::Value line, mlir::Value element,
+                      int64_t elements);
+  mlir::Value loadUnit(ProductAccess &access, mlir::Value start, mlir::Value line, mlir::Value element);
+  bool isStoredAsItIs() const;
+  mlir::Type unitElement();
+
+  ThreadBuilder &b;
+  const ProductShape &shape;
+  const MatrixPlan &plan;
+  Side side;
+  const OperandLayout layout;
+  int64_t extent;
+  mlir::Value place, firstIndex, thread;
+  llvm::SmallVector<mlir::Value> fragments; ///< by what of the chunk's number a line does not change
+};
+
+} // namespace ortc::gpu

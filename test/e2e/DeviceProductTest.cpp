@@ -1,0 +1,152 @@
+// Products on tensor cores are as exact as sums of fused multiply-adds, and the same on every generation of them but for
+// the last bits.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <cmath>
+#include <functional>
+#include <gtest/gtest.h>
+#include <random>
+
+#include "test/e2e/Device.h"
+#include "test/e2e/DeviceImages.h"
+#include "test/e2e/Models.h"
+#include "test/e2e/Session.h"
+
+using namespace ortc;
+using namespace ortc::test;
+
+namespace {
+
+constexpr int64_t kRows = 64, kColumns = 72;
+
+/// An artifact that multiplies two inputs, [rows, depth] and [depth, columns], or the second one transposed.
+class DeviceProductTest : public testing::Test {
+protected:
+  void compile(int64_t depth, bool isTransposed, const std::vector<std::string> &flags) {
+    proto::ModelProto model;
+    model.set_ir_version(8);
+    model.add_opset_import()->set_version(17);
+    auto *graph = model.mutable_graph();
+    graph->set_name("g");
+    describe(graph->add_input(), "a", proto::TensorProto::FLOAT, {kRows, depth});
+    describe(graph->add_input(), "b", proto::TensorProto::FLOAT,
+             isTransposed ? std::vector{kColumns, depth} : std::vector{depth, kColumns});
+    describe(graph->add_output(), "c", proto::TensorProto::FLOAT, {kRows, kColumns});
+    std::string right = "b";
+    if (isTransposed) {
+      auto *node = graph->add_node();
+      node->set_op_type("Transpose");
+      node->add_input("b"), node->add_output("turned");
+      right = "turned";
+    }
+    auto *node = graph->add_node();
+    node->set_op_type("MatMul");
+    node->add_input("a"), node->add_input(right), node->add_output("c");
+    std::vector<std::string> arguments{"train",    folder.write("model.onnx", model.SerializeAsString()),
+                                       "-o",       folder / "artifact",
+                                       "--loss",   "none",
+                                       "--target", "sm_80",
+                                       "--quiet"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    mustRun(arguments);
+  }
+
+  std::vector<float> multiply(const std::vector<float> &a, const std::vector<float> &b) {
+    Device device;
+    Session session(folder / "artifact", &device.host);
+    std::vector<float> c(kRows * kColumns);
+    EXPECT_EQ(ortc_write(session.get(), "a", a.data(), a.size() * 4), ORTC_OK) << session.message();
+    EXPECT_EQ(ortc_write(session.get(), "b", b.data(), b.size() * 4), ORTC_OK) << session.message();
+    EXPECT_EQ(ortc_predict_step(session.get()), ORTC_OK) << session.message();
+    EXPECT_EQ(ortc_read(session.get(), "c", c.data(), c.size() * 4), ORTC_OK) << session.message();
+    return c;
+  }
+
+  bool usesTensorCores() {
+    return imagesOf(folder / "artifact/model.ortc").front().bytes.find("mma.sync") != std::string::npos;
+  }
+
+  TemporaryFolder folder;
+};
+
+struct Operands {
+  const char *name;
+  std::function<float(std::mt19937 &)> draw;
+};
+
+float drawNormal(std::mt19937 &random) { return std::normal_distribution<float>()(random); }
+
+const Operands kOperands[] = {
+    {"normal", drawNormal},
+    {"positive", [](std::mt19937 &random) { return std::fabs(drawNormal(random)) + 0.1f; }},
+    {"of 16 binades",
+     [](std::mt19937 &random) {
+       return std::ldexp(drawNormal(random), std::uniform_int_distribution<int>(-8, 8)(random));
+     }},
+};
+
+/// The largest error of `result` for the sum of the products' magnitudes.
+double errorOf(const std::vector<float> &a, const std::vector<float> &b, int64_t depth, int64_t stepOfB,
+               int64_t columnOfB, const std::function<float(int64_t row, int64_t column)> &result) {
+  double worst = 0;
+  for (int64_t row = 0; row < kRows; ++row)
+    for (int64_t column = 0; column < kColumns; ++column) {
+      double sum = 0, magnitude = 0;
+      for (int64_t k = 0; k < depth; ++k) {
+        double product = double(a[row * depth + k]) * double(b[k * stepOfB + column * columnOfB]);
+        sum += product, magnitude += std::fabs(product);
+      }
+      worst = std::max(worst, std::fabs(result(row, column) - sum) / magnitude);
+    }
+  return worst;
+}
+
+/// f32 stays f32: as a chain of fused multiply-adds along the depth, which is what cores without products have.
+TEST_F(DeviceProductTest, SixProductsAreAsExactAsFusedMultiplyAdds) {
+  for (int64_t depth : {64, 96, 250, 1024, 8192})
+    for (bool isTransposed : {false, true}) {
+      compile(depth, isTransposed, {});
+      ASSERT_TRUE(usesTensorCores());
+      const int64_t stepOfB = isTransposed ? 1 : kColumns, columnOfB = isTransposed ? depth : 1;
+      for (const Operands &operands : kOperands) {
+        SCOPED_TRACE(std::string(operands.name) + ", depth " + std::to_string(depth) +
+                     (isTransposed ? ", transposed" : ""));
+        std::mt19937 random(static_cast<unsigned>(depth));
+        std::vector<float> a(kRows * depth), b(kColumns * depth);
+        for (auto *values : {&a, &b})
+          for (float &value : *values)
+            value = operands.draw(random);
+        double chain = errorOf(a, b, depth, stepOfB, columnOfB, [&](int64_t row, int64_t column) {
+          float sum = 0;
+          for (int64_t k = 0; k < depth; ++k)
+            sum = std::fma(a[row * depth + k], b[k * stepOfB + column * columnOfB], sum);
+          return sum;
+        });
+        for (const char *generation : {"80", "90", "100"}) {
+          EnvironmentVariable variable("ORTC_EMULATOR_SM", generation);
+          std::vector<float> c = multiply(a, b);
+          double error = errorOf(a, b, depth, stepOfB, columnOfB,
+                                 [&](int64_t row, int64_t column) { return c[row * kColumns + column]; });
+          EXPECT_LE(error, chain) << "sm_" << generation;
+          if (std::getenv("ORTC_SHOW_ERRORS"))
+            std::printf("%-14s depth %5d sm_%-3s %.2e of a chain's %.2e\n", operands.name, int(depth),
+                        generation, error, chain);
+        }
+      }
+    }
+}
+
+/// A product that is not finite in f32 is not finite here, and nobody takes it for a number.
+TEST_F(DeviceProductTest, InfinitiesAndNanStayNotFinite) {
+  const int64_t depth = 64;
+  compile(depth, false, {});
+  for (float special : {INFINITY, -INFINITY, NAN}) {
+    std::vector<float> a(kRows * depth, 1), b(kColumns * depth, 1);
+    a[3 * depth + 5] = special;
+    std::vector<float> c = multiply(a, b);
+    for (int64_t row = 0; row < kRows; ++row)
+      for (int64_t column = 0; column < kColumns; ++column)
+        EXPECT_EQ(std::isfinite(c[row * kColumns + column]), row != 3) << row << ", " << column;
+  }
+}
+
+} // namespace
