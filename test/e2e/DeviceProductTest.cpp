@@ -1,5 +1,4 @@
-// Products on tensor cores are as exact as sums of fused multiply-adds, and the same on every generation of them but for
-// the last bits.
+// Products on tensor cores are as exact as sums of fused multiply-adds, on every generation of them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cmath>
 #include <functional>

@@ -40,9 +40,9 @@ int64_t MatrixFormat::products() const {
 static constexpr MatrixTile kTiles[] = {
     {128, 128, 64, 32}, {128, 64, 64, 32}, {64, 128, 64, 32}, {64, 64, 32, 32}};
 
-/// Cycles of a step on the machine of `ReferenceGpu`. An instruction of a tensor core takes 1.61 (62 % of the data sheet's
-/// rate, what mma.sync reaches on an H100: arXiv 2402.13499); others, as ptxas 13 makes them: an addition for each sum
-/// that is promoted, 5.5 to load and split a f32 number, 1 for one that is copied.
+/// Cycles of a step on the machine of `ReferenceGpu`. An instruction of a tensor core takes 1.61 (62 % of the data
+/// sheet's rate, what mma.sync reaches on an H100: arXiv 2402.13499); others, as ptxas 13 makes them: an addition for
+/// each sum that is promoted, 5.5 to load and split a f32 number, 1 for one that is copied.
 static TileCandidate estimateTile(const MatrixTile &tile, const MatrixFormat &format) {
   constexpr double kProductCycles = 1.61, kSplit = 5.5, kCopied = 1, kLoop = 50, kSchedulers = 4,
                    kEnds = 2500, kStored = 20;

@@ -1,14 +1,14 @@
 // How a product is cut for tensor cores.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tensor cores multiply numbers of 16 bits. Operands that are stored so (bf16, f16; integers of 8 bits are exact in bf16)
-// are multiplied as they are. A f32 number is the sum of three bf16 numbers but for 2^-24 of itself, and of the nine
-// products of such parts the six largest are kept: the others are below the last bit. A tensor core truncates its sums,
-// so the sum of f32 numbers begins anew every kPromotedDepth steps and is added up in f32: it is then closer than a chain
-// of fused multiply-adds (docs/decisions/0058-matrix-core.md).
+// Tensor cores multiply numbers of 16 bits. Operands that are stored so (bf16, f16; integers of 8 bits are exact in
+// bf16) are multiplied as they are. A f32 number is the sum of three bf16 numbers but for 2^-24 of itself, and of the
+// nine products of such parts the six largest are kept: the others are below the last bit. A tensor core truncates its
+// sums, so the sum of f32 numbers begins anew every kPromotedDepth steps and is added up in f32: it is then closer than
+// a chain of fused multiply-adds (docs/decisions/0058-matrix-core.md).
 //
-// The order of a sum depends on the shape only: parts of the depth, blocks of kPromotedDepth within them, steps of
-// kCoreDepth within those, products from the smallest to the largest.
+// The order of a sum depends on the shape only: parts of the depth, blocks of kPromotedDepth within them, products of
+// parts from the smallest to the largest within those, each along the depth.
 #pragma once
 
 #include "compiler/backends/gpu/product/Product.h"

@@ -87,7 +87,8 @@ IndexRange rangeOf(ThreadBuilder &b, const ProductShape &shape, ProductAccess &a
 int64_t chooseParts(const ProductShape &shape);
 
 /// Adds the launches: tiles through shared memory, on tensor cores with fast numerics where there are some, or a thread
-/// for each result where rows or columns are few. Every sum is that of k from the first to the last, part by part. `makeAccess`: for the buffers of a launch.
+/// for each result where rows or columns are few. Every sum is that of k from the first to the last, part by part.
+/// `makeAccess`: for the buffers of a launch.
 void emitProduct(
     KernelBuilder &kernel, ProductShape shape,
     llvm::function_ref<std::unique_ptr<ProductAccess>(llvm::ArrayRef<mlir::Value> buffers)> makeAccess,

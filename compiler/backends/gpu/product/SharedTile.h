@@ -1,9 +1,10 @@
 // One side of a product's tile in shared memory, as numbers of 16 bits.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A tile has lines of neighbours as the operand has them in memory: along the depth, a line for each row or column of the
-// product; otherwise a line for each step of the depth. Lines consist of chunks of 16 bytes, whose places within 128
-// bytes are swapped by the number of the line, so that neither what fills a tile nor what reads it meets a bank twice.
+// A tile has lines of neighbours as the operand has them in memory: along the depth, a line for each row or column of
+// the product; otherwise a line for each step of the depth. Lines consist of chunks of 16 bytes, whose places within
+// 128 bytes are swapped by the number of the line, so that neither what fills a tile nor what reads it meets a bank
+// twice.
 #pragma once
 
 #include "compiler/backends/gpu/product/MatrixTile.h"
