@@ -42,6 +42,10 @@ ortc_cu_result Device::openContext() {
     return ORTC_CU_OUT_OF_MEMORY;
   }
   runner = std::make_unique<Runner>(options.threads);
+  if (options.countFile != countPath) {
+    countPath = options.countFile;
+    counts = countPath.empty() ? nullptr : std::make_unique<CountFile>(countPath, options.countsLines);
+  }
   launchNumber = 0;
   launchCount = 0;
   hasSaidUnwritten = false;
@@ -164,9 +168,19 @@ ortc_cu_result Device::runLaunch(const LaunchWork &work) {
   launch.number = launchNumber;
   launch.gridId = ++launchCount; // orders at random depend on it
   ++launches;
+  launch.sample = options.sample;
+  if (counts)
+    counts->begin(launch);
   runner->run(launch, options.order);
+  if (counts)
+    counts->write(launch);
   laneInstructions += launch.laneInstructions;
-  if (launch.isFailed) {
+  if (launch.isFailed && options.sample) {
+    // It may have followed what the blocks that are left out did not write.
+    if (!hasSaidStopped)
+      say("a launch of which some blocks are run stopped: %s", launch.message.c_str());
+    hasSaidStopped = true;
+  } else if (launch.isFailed) {
     say("%s", launch.message.c_str());
     sticky = ortc_cu_result(launch.failure);
   }

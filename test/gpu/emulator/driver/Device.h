@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 
+#include "test/gpu/emulator/count/CountFile.h"
 #include "test/gpu/emulator/driver/Work.h"
 #include "test/gpu/emulator/run/Runner.h"
 
@@ -89,6 +90,10 @@ private:
   bool reportLeaks();
 
   std::unique_ptr<Runner> runner;
+  /// Of the process: a context goes on where the last one ended, unless the file is another one.
+  std::unique_ptr<CountFile> counts;
+  std::string countPath;
+  bool hasSaidStopped = false;
   uint32_t launchNumber = 0;
   /// In this context.
   uint64_t launchCount = 0;

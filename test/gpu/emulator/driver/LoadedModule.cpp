@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "test/gpu/emulator/count/CountPlan.h"
 #include "test/gpu/emulator/decode/Decoder.h"
 #include "test/gpu/emulator/decode/Mutation.h"
 #include "test/gpu/emulator/parse/Ptx.h"
@@ -132,6 +133,8 @@ std::unique_ptr<ortc_cu_module_s> loadModule(const char *image, const Options &o
         continue;
       auto handle = std::make_shared<ortc_cu_kernel_s>();
       handle->kernel = Decoder(*module, places, options.capability).decode(*function);
+      if (!options.countFile.empty())
+        handle->kernel.plan = planCounts(handle->kernel);
       handle->ptxVersion = module->version;
       const uint32_t shared = handle->kernel.sharedBytes;
       if (shared > kUsualShared)

@@ -76,6 +76,11 @@ Options readOptions() {
   options.failsOnLeaks = isSet("ORTC_EMULATOR_LEAKS", "fail");
   options.printsStatistics = isSet("ORTC_EMULATOR_STATS", "1");
   options.isLazy = isSet("ORTC_EMULATOR_LAZY", "1");
+  const char *countFile = std::getenv("ORTC_EMULATOR_COUNT");
+  options.countFile = countFile ? countFile : "";
+  options.countsLines = isSet("ORTC_EMULATOR_COUNT_LINES", "1");
+  options.sample = numberOf("ORTC_EMULATOR_SAMPLE", 0);
+  options.isChecked &= !options.sample; // blocks that did not run have written nothing
   using A = Options::Approximate;
   options.approximate = isSet("ORTC_EMULATOR_APPROXIMATE", "report")   ? A::Report
                         : isSet("ORTC_EMULATOR_APPROXIMATE", "refuse") ? A::Refuse

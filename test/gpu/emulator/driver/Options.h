@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "test/gpu/emulator/run/Runner.h"
 
@@ -18,6 +19,9 @@ struct Options {
   bool failsOnLeaks = false;     ///< ORTC_EMULATOR_LEAKS: fail
   bool printsStatistics = false; ///< ORTC_EMULATOR_STATS: 1
   bool isLazy = false;           ///< ORTC_EMULATOR_LAZY: 1
+  std::string countFile;         ///< ORTC_EMULATOR_COUNT: a path; nothing: no counting
+  bool countsLines = false;      ///< ORTC_EMULATOR_COUNT_LINES: 1
+  uint64_t sample = 0;           ///< ORTC_EMULATOR_SAMPLE: blocks of a launch; 0: all
   enum class Approximate : uint8_t {
     Allow,
     Report,

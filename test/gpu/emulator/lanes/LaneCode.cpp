@@ -33,6 +33,7 @@ LaneCode makeLaneCode() {
   code.products = products();
   code.rounded = rounded;
   code.runWarp = runWarp;
+  code.runCountedWarp = runCountedWarp;
   return code;
 }
 } // namespace ORTC_EMULATOR_ISA

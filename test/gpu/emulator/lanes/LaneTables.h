@@ -23,6 +23,8 @@ struct LaneCode {
   Handler rounded;
   /// Runs a warp until all of its lanes wait at a barrier or have left, or something fails; or for a while.
   void (*runWarp)(Warp &warp);
+  /// The same, and its counter hears of each instruction.
+  void (*runCountedWarp)(Warp &warp);
 };
 
 namespace portable {

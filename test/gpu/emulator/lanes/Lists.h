@@ -17,5 +17,6 @@ void listAtomics(LaneCode &code);
 OperationList products();
 void listTiles(LaneCode &code);
 void runWarp(Warp &warp);
+void runCountedWarp(Warp &warp);
 
 } // namespace ortc::emulator::ORTC_EMULATOR_ISA

@@ -1,5 +1,6 @@
 // The interpreter's loop: one warp, until its lanes wait or have left.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/gpu/emulator/count/Counter.h"
 #include "test/gpu/emulator/lanes/Lists.h"
 #include "test/gpu/emulator/run/Groups.h"
 
@@ -25,7 +26,7 @@ uint32_t membersOf(Warp &warp, const Instruction &i, uint32_t active, uint32_t &
 enum class Met { All, NotYet, Failed };
 
 /// Runs an instruction that exchanges values between lanes, once for each set of lanes that is named.
-Met gather(Warp &warp, const Instruction &i, uint32_t active, uint32_t skipped) {
+template <bool isCounted> Met gather(Warp &warp, const Instruction &i, uint32_t active, uint32_t skipped) {
   for (uint32_t rest = active; rest;) {
     uint32_t needed, alike = membersOf(warp, i, rest, needed);
     rest &= ~alike;
@@ -42,6 +43,8 @@ Met gather(Warp &warp, const Instruction &i, uint32_t active, uint32_t skipped) 
       return Met::Failed;
     }
   }
+  if constexpr (isCounted)
+    warp.counter->note(warp, i, active);
   for (uint32_t rest = active; rest && !warp.block->isFailed;) {
     uint32_t needed, alike = membersOf(warp, i, rest, needed);
     rest &= ~alike;
@@ -88,11 +91,7 @@ void arrive(Warp &warp, const Instruction &i, uint32_t active) {
   warp.barrierStatement = uint32_t(&i - warp.code);
 }
 
-} // namespace
-
-namespace ORTC_EMULATOR_ISA {
-
-void runWarp(Warp &warp) {
+template <bool isCounted> void runEither(Warp &warp) {
   const Instruction *code = warp.code;
   uint32_t patience = kPatience, place, mask;
   uint64_t executed = 0;
@@ -112,6 +111,9 @@ void runWarp(Warp &warp) {
         active &= i.isNegated ? ~holds : holds;
       }
       executed += lanes;
+      if constexpr (isCounted) // others wait for lanes first
+        if (i.action < Action::Gather || !active || i.action == Action::Branch)
+          warp.counter->note(warp, i, active);
       if (i.action <= Action::Access) {
         if (active)
           i.run(warp, i, active);
@@ -141,7 +143,7 @@ void runWarp(Warp &warp) {
         break;
       }
       if (i.action == Action::Gather) {
-        Met met = gather(warp, i, active, mask & ~active);
+        Met met = gather<isCounted>(warp, i, active, mask & ~active);
         if (met == Met::Failed)
           return stop(warp, place, mask, WarpState::Failed);
         if (met == Met::All && ++place != limit)
@@ -149,6 +151,9 @@ void runWarp(Warp &warp) {
         insertGroup(warp, place, mask, met == Met::NotYet);
         break;
       }
+      if constexpr (isCounted)
+        if (i.action == Action::BranchTable || i.action == Action::Exit)
+          warp.counter->note(warp, i, active);
       if (i.action == Action::BranchTable) {
         if (!branchByTable(warp, i, active))
           return stop(warp, place, mask, WarpState::Failed);
@@ -173,6 +178,8 @@ void runWarp(Warp &warp) {
         insertGroup(warp, place, mask, true);
         break;
       }
+      if constexpr (isCounted)
+        warp.counter->note(warp, i, active);
       arrive(warp, i, active);
       return stop(warp, place + 1, mask,
                   i.action == Action::Arrive ? WarpState::Arrived : WarpState::AtBarrier);
@@ -184,6 +191,11 @@ void runWarp(Warp &warp) {
     warp.state = WarpState::Done;
 }
 
+} // namespace
+
+namespace ORTC_EMULATOR_ISA {
+void runWarp(Warp &warp) { runEither<false>(warp); }
+void runCountedWarp(Warp &warp) { runEither<true>(warp); }
 } // namespace ORTC_EMULATOR_ISA
 
 } // namespace ortc::emulator

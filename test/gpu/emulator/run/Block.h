@@ -13,6 +13,7 @@
 
 namespace ortc::emulator {
 
+struct LaunchCounts;
 struct Warp;
 
 /// How a launch ends that does not end well; numbers of the driver's interface.
@@ -32,6 +33,10 @@ struct Launch {
   /// 1 to kLastLaunch: tells this launch from others in cells of memory.
   uint32_t number = 1;
   uint64_t gridId = 0;
+  /// Of how many blocks at most, spread over the grid, are run; 0: all.
+  uint64_t sample = 0;
+  /// Where to count; null: nowhere.
+  LaunchCounts *counts = nullptr;
 
   std::atomic<bool> isFailed{false};
   std::mutex mutex;
@@ -40,6 +45,7 @@ struct Launch {
   std::atomic<uint64_t> laneInstructions{0};
 
   uint32_t threads() const { return block[0] * block[1] * block[2]; }
+  uint64_t blocks() const { return uint64_t(grid[0]) * grid[1] * grid[2]; }
 };
 
 /// An access to shared memory: time of the block's clock, atomic, by several warps, by several lanes, warp,

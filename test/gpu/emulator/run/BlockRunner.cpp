@@ -42,6 +42,8 @@ void BlockRunner::begin(Launch &newLaunch, const Order &order) {
   launch = &newLaunch;
   kernel = launch->kernel;
   const uint32_t count = (launch->threads() + kLanes - 1) / kLanes;
+  if (launch->counts)
+    counter.begin(*launch);
   warps.resize(count);
   copies.resize(count);
   warpOrder = makeOrder(count, order, launch->gridId);
@@ -79,6 +81,7 @@ void BlockRunner::begin(Launch &newLaunch, const Order &order) {
     warp.code = kernel->code.data();
     warp.lists = kernel->lists.data();
     warp.copies = &copies[k];
+    warp.counter = &counter;
     warp.id = k;
     fillRegisters(warp);
   }
@@ -226,7 +229,7 @@ void BlockRunner::startBlock(uint64_t number) {
 
 void BlockRunner::run(uint64_t number) {
   startBlock(number);
-  const LaneCode &code = laneCode();
+  auto *runWarp = launch->counts ? laneCode().runCountedWarp : laneCode().runWarp;
   while (true) {
     bool hasRun = false;
     size_t done = 0;
@@ -234,7 +237,7 @@ void BlockRunner::run(uint64_t number) {
       Warp &warp = warps[k];
       if (warp.state == WarpState::Ready) {
         hasRun = true;
-        code.runWarp(warp);
+        runWarp(warp);
         if (warp.state == WarpState::Failed || launch->isFailed.load(std::memory_order_relaxed))
           return;
         if (warp.state == WarpState::AtBarrier || warp.state == WarpState::Arrived)
@@ -244,8 +247,11 @@ void BlockRunner::run(uint64_t number) {
       }
       done += warp.state == WarpState::Done;
     }
-    if (done == warps.size())
+    if (done == warps.size()) {
+      if (launch->counts)
+        counter.endBlock();
       return;
+    }
     if (!hasRun)
       return reportDeadlock();
   }
@@ -305,6 +311,8 @@ void BlockRunner::end() {
   for (const Warp &warp : warps)
     count += warp.laneInstructions;
   launch->laneInstructions += count;
+  if (launch->counts)
+    counter.end();
 }
 
 } // namespace ortc::emulator

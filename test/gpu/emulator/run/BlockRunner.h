@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "test/gpu/emulator/count/Counter.h"
 #include "test/gpu/emulator/run/Block.h"
 #include "test/gpu/emulator/run/PendingCopies.h"
 #include "test/gpu/emulator/run/Runner.h"
@@ -39,6 +40,7 @@ private:
   Block block;
   std::vector<Warp> warps;
   std::vector<PendingCopies> copies;
+  Counter counter;
   std::vector<std::byte> registers, local, shared;
   std::vector<uint8_t> sharedState;
   std::vector<SharedAccess> writes, reads;

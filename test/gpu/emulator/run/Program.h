@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ inline constexpr uint64_t kSharedBase = uint64_t(1) << 56;
 inline constexpr uint64_t kLocalBase = kSharedBase + kWindow;
 inline constexpr uint64_t kParamBase = kLocalBase + kWindow;
 
+struct CountPlan;
 struct Warp;
 struct Instruction;
 /// Executes an instruction for the lanes of a mask that is not empty.
@@ -136,6 +138,8 @@ struct Kernel {
   bool isExactThreads = false;
   /// Statements whose results are not exact.
   std::vector<uint32_t> approximations;
+  /// How to count what it does; null where nobody counts.
+  std::shared_ptr<const CountPlan> plan;
 };
 
 /// One operation of arithmetic as tables list it. Widths are of the result and the operands; 0: there is

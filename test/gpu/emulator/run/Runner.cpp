@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cfenv>
+#include <cmath>
 #include <condition_variable>
 #include <thread>
 
@@ -14,6 +15,8 @@ namespace {
 
 /// Blocks that a thread takes at a time.
 constexpr uint64_t kMostBlocks = 16;
+
+constexpr double kGoldenRatio = 1.6180339887498949;
 
 /// Arithmetic as IEEE 754 has it, whatever the caller's thread prefers.
 class DefaultArithmetic {
@@ -85,7 +88,7 @@ struct Runner::Pool {
 
   Launch *launch = nullptr;
   Order order;
-  std::vector<uint32_t> numbers;
+  std::vector<uint64_t> numbers;
   uint64_t count = 0, step = 1;
   std::atomic<uint64_t> next{0};
 };
@@ -97,10 +100,18 @@ void Runner::run(Launch &launch, const Order &order) {
   Pool &p = *pool;
   p.launch = &launch;
   p.order = order;
-  p.count = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
+  p.count = launch.blocks();
   p.numbers.clear();
-  if (order.kind == Order::Kind::Random && p.count <= ~0u)
-    p.numbers = makeOrder(uint32_t(p.count), order, launch.gridId);
+  if (launch.sample && launch.sample < p.count) {
+    // One of each stretch of the grid, at places that do not repeat: rows and columns of tiles all come.
+    for (uint64_t k = 0; k < launch.sample; ++k) {
+      const double within = std::fmod(double(k) * kGoldenRatio, 1);
+      p.numbers.push_back(uint64_t((double(k) + within) * double(p.count) / double(launch.sample)));
+    }
+    p.count = launch.sample;
+  } else if (order.kind == Order::Kind::Random && p.count <= ~0u)
+    for (uint32_t number : makeOrder(uint32_t(p.count), order, launch.gridId))
+      p.numbers.push_back(number);
   p.next = 0;
   const uint32_t threads = uint32_t(std::min<uint64_t>(p.runners.size(), p.count));
   p.step = std::clamp<uint64_t>(p.count / (8 * threads), 1, kMostBlocks);

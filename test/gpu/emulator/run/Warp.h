@@ -10,6 +10,7 @@
 namespace ortc::emulator {
 
 struct Block;
+class Counter;
 class PendingCopies;
 
 /// Lanes at one place of the code.
@@ -30,6 +31,7 @@ struct Warp {
   const uint32_t *lists = nullptr;
   std::byte *local = nullptr; ///< of lane 0; the others follow
   PendingCopies *copies = nullptr;
+  Counter *counter = nullptr;
   uint32_t id = 0;
   uint32_t alive = 0;
   WarpState state = WarpState::Done;
