@@ -76,6 +76,56 @@ TEST(FibreGeneratorTest, ReductionsInDoublePrecisionAndOfIntegers) {
         KernelKind::loop, 0);
 }
 
+/// Columns whose rows are cut into parts: for the warps of a block, and for more blocks.
+TEST(FibreGeneratorTest, SumsOfColumns) {
+  struct Case {
+    int64_t outer, reduced, inner;
+  };
+  for (Case c : {Case{1, 1000, 33}, {2, 513, 40}, {1, 4100, 70}, {3, 2049, 5}, {1, 100, 2048}})
+    for (const char *kind : {"sum", "max"}) {
+      std::string in = tensor({c.outer, c.reduced, c.inner}, "f32"),
+                  result = tensor({c.outer, c.inner}, "f32");
+      // In portable order a random walk of n / 16 roundings of sums up to n / 3: 3.5e-4 for 4,100, times six.
+      check("func.func @k(%x: " + in + ") -> " + result + " {\n%s = arith.mulf %x, %x : " + in +
+                "\n%r = nn.reduce " + kind + " %s axes = [1] : " + in + " -> " + result +
+                "\nreturn %r : " + result + "\n}",
+            KernelKind::loop, 5e-7 * double(c.reduced));
+    }
+}
+
+/// A second pass that stores every element, results of columns in place, and several types of sums.
+TEST(FibreGeneratorTest, SumsOfColumnsThatAreRead) {
+  for (int64_t n : {77, 3000}) {
+    std::string t = tensor({n, 37}, "f32"), row = tensor({37}, "f32");
+    check("func.func @k(%x: " + t + ", %p: " + row + ") -> (" + row + ", " + t +
+              ") attributes {plan.in_place = array<i64: 1, 0>} {\n%s = nn.reduce sum %x axes = [0] : " + t +
+              " -> " + row + "\n%c = nn.broadcast %s dims = [1] : " + row + " -> " + t +
+              "\n%b = nn.broadcast %p dims = [1] : " + row + " -> " + t + "\n%m = arith.mulf %x, %b : " + t +
+              "\n%d = arith.mulf %m, %c : " + t + "\nreturn %s, %d : " + row + ", " + t + "\n}",
+          KernelKind::loop, 1.2e-7 * (4 + double(n)));
+  }
+  check(R"(func.func @k(%x: tensor<4000x7x9xf32>) -> (tensor<7xi1>, tensor<7xf64>, tensor<7xf32>) {
+    %z = arith.constant dense<0.999> : tensor<4000x7x9xf32>
+    %c = arith.cmpf ogt, %x, %z : tensor<4000x7x9xf32>
+    %any = nn.reduce max %c axes = [0, 2] : tensor<4000x7x9xi1> -> tensor<7xi1>
+    %d = arith.extf %x : tensor<4000x7x9xf32> to tensor<4000x7x9xf64>
+    %s = nn.reduce sum %d axes = [0, 2] : tensor<4000x7x9xf64> -> tensor<7xf64>
+    %m = nn.reduce min %x axes = [0, 2] : tensor<4000x7x9xf32> -> tensor<7xf32>
+    return %any, %s, %m : tensor<7xi1>, tensor<7xf64>, tensor<7xf32>
+  })",
+        KernelKind::loop, 1e-12);
+  check(R"(func.func @k(%x: tensor<40x7x90x3xf32>) -> (tensor<7x3xi1>, tensor<7x3xf64>, tensor<7x3xf32>) {
+    %z = arith.constant dense<0.999> : tensor<40x7x90x3xf32>
+    %c = arith.cmpf ogt, %x, %z : tensor<40x7x90x3xf32>
+    %any = nn.reduce max %c axes = [0, 2] : tensor<40x7x90x3xi1> -> tensor<7x3xi1>
+    %d = arith.extf %x : tensor<40x7x90x3xf32> to tensor<40x7x90x3xf64>
+    %s = nn.reduce sum %d axes = [0, 2] : tensor<40x7x90x3xf64> -> tensor<7x3xf64>
+    %m = nn.reduce min %x axes = [0, 2] : tensor<40x7x90x3xf32> -> tensor<7x3xf32>
+    return %any, %s, %m : tensor<7x3xi1>, tensor<7x3xf64>, tensor<7x3xf32>
+  })",
+        KernelKind::loop, 1e-12);
+}
+
 /// Reductions that feed further passes over the row.
 TEST(FibreGeneratorTest, SoftmaxOfRows) {
   for (int64_t n : {10, 77, 1500}) {

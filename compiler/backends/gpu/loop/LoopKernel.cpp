@@ -5,6 +5,7 @@
 #include "compiler/backends/emit/LoopWalk.h"
 #include "compiler/backends/emit/Reduction.h"
 #include "compiler/backends/emit/StorageConversion.h"
+#include "compiler/backends/gpu/loop/ColumnSums.h"
 #include "compiler/kernels/SumOrder.h"
 
 using namespace mlir;
@@ -22,8 +23,15 @@ SmallVector<unsigned> parallelDims(const LoopProgram &program) {
   return dims;
 }
 
-/// Sets the indices of the parallel dimensions from a position over them.
-void place(ThreadBuilder &b, const LoopProgram &program, ElementEmitter &emitter, Value position) {
+} // namespace
+
+bool storesRowsInPlace(const KernelBuilder &kernel, const LoopProgram &program) {
+  return llvm::any_of(program.outputs, [&](const LoopOutput &output) {
+    return output.perRow && kernel.isInPlace(output.buffer);
+  });
+}
+
+void placePoint(ThreadBuilder &b, const LoopProgram &program, ElementEmitter &emitter, Value position) {
   SmallVector<unsigned> dims = parallelDims(program);
   SmallVector<int64_t> sizes;
   for (unsigned d : dims)
@@ -31,6 +39,8 @@ void place(ThreadBuilder &b, const LoopProgram &program, ElementEmitter &emitter
   for (auto [d, digit] : llvm::zip_equal(dims, delinearize(b, position, sizes)))
     emitter.setIndex(d, digit);
 }
+
+namespace {
 
 /// A point is a thread's.
 class PointEmitter : LoopWalk {
@@ -43,7 +53,7 @@ public:
     ElementEmitter emitter(b, program, buffers, options);
     if (supply)
       emitter.setSupplier([&](unsigned node) { return supply(emitter, node); });
-    place(threads, program, emitter, position);
+    placePoint(threads, program, emitter, position);
     hoistRoots(emitter, reducedMask);
     emitGroup({&emitter});
   }
@@ -65,7 +75,7 @@ public:
 
   void emit(Value row) {
     ElementEmitter emitter(b, program, buffers, options);
-    place(threads, program, emitter, row);
+    placePoint(threads, program, emitter, row);
     bool hasMet = false;
     for (unsigned pass = 0; pass < program.passes; ++pass) {
       auto list = reductionsOf(pass);
@@ -82,18 +92,12 @@ public:
       hasMet = team != kWarp && !list.empty();
     }
     // Others may still read what is stored over, unless a block has met to join its last sums.
-    if (storesInPlace() && !hasMet)
+    if (storesRowsInPlace(kernel, program) && !hasMet)
       team == kWarp ? threads.warpBarrier() : threads.barrier();
     threads.guarded(threads.less(lane, 1), [&] { storePerRow(emitter); });
   }
 
 private:
-  bool storesInPlace() const {
-    return llvm::any_of(program.outputs, [&](const LoopOutput &output) {
-      return output.perRow && kernel.isInPlace(output.buffer);
-    });
-  }
-
   Values walkRow(ElementEmitter &emitter, unsigned pass, List list, size_t level, Values sums) {
     if (level == outerReduced.size())
       return walkLanes(emitter, pass, list, sums);
@@ -173,6 +177,9 @@ void emitPoint(ThreadBuilder &b, const LoopProgram &program, ValueRange buffers,
 void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const GeneratorOptions &generator) {
   MathOptions options = generator.math();
   int64_t points = program.elements(/*reduced=*/false);
+  if (generator.numerics == Numerics::Fast)
+    if (auto cut = chooseColumnCut(program))
+      return emitColumnSums(kernel, program, *cut, options);
   if (!program.lanesReduced()) {
     kernel.launchThreads(points,
                          [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value point) {

@@ -9,8 +9,15 @@ namespace ortc::gpu {
 
 /// Adds the launch of a loop program to `kernel`. Where the lanes are reduced, a warp takes a row: its lanes are the
 /// interleaved sums of SumOrder.h, which are joined in halves. With fast numerics a block takes a long row, whose warps
-/// are joined in order. Elsewhere a thread takes a point.
+/// are joined in order, and sums of few columns are those of parts of the rows (ColumnSums.h). Elsewhere a thread takes
+/// a point.
 void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const GeneratorOptions &generator);
+
+/// Whether what is stored for a whole row or column may lie where others of its threads read.
+bool storesRowsInPlace(const KernelBuilder &kernel, const LoopProgram &program);
+
+/// Sets the indices of the parallel dimensions from a position over them.
+void placePoint(ThreadBuilder &b, const LoopProgram &program, ElementEmitter &emitter, mlir::Value position);
 
 /// The value of a node that is not to be computed, or null.
 using NodeSupplier = llvm::function_ref<mlir::Value(ElementEmitter &, unsigned node)>;

@@ -1,0 +1,254 @@
+// Loop programs that reduce leading dimensions, with enough blocks.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Columns are few where rows are many: a thread for each point would leave a device almost idle. So the rows are cut
+// into parts, whose number follows from the shape. The warps of a block have a part each of the same 32 points, and
+// join their sums through shared memory; where that is not enough, more blocks have the same points, and a second
+// launch joins their sums through scratch. A part is summed as the whole is elsewhere: in blocks of kReductionBlock
+// rows.
+#include "compiler/backends/gpu/loop/ColumnSums.h"
+
+#include "compiler/backends/emit/LoopWalk.h"
+#include "compiler/backends/emit/Reduction.h"
+#include "compiler/backends/gpu/loop/LoopKernel.h"
+#include "compiler/kernels/SumOrder.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace ortc::gpu {
+
+namespace {
+
+int64_t storedBits(Type type) { return std::max(8u, type.getIntOrFloatBitWidth()); }
+
+/// Whether all there is to store are results of points, after one walk over the rows.
+bool isPlainSum(const LoopProgram &program) {
+  return program.passes == 1 &&
+         llvm::all_of(program.outputs, [](const LoopOutput &output) { return output.perRow; });
+}
+
+/// Bytes of the sums of a point, rounded up for each reduction.
+int64_t sumBytes(const LoopProgram &program) {
+  int64_t bytes = 0;
+  for (const LoopReduction &reduction : program.reductions)
+    bytes += storedBits(accumulatorType(reduction.element)) / 8;
+  return bytes;
+}
+
+class ColumnEmitter : LoopWalk {
+public:
+  ColumnEmitter(KernelBuilder &kernel, ThreadBuilder &builder, const LoopProgram &program,
+                const KernelBuilder::Arguments &arguments, const ColumnCut &cut, const MathOptions &options)
+      : LoopWalk(builder, program, arguments.buffers), kernel(kernel), threads(builder), cut(cut),
+        options(options), scratch(arguments.scratch), points(program.elements(/*reduced=*/false)) {
+    // The dimension that is cut is the outermost of the walk.
+    auto found = llvm::find(outerReduced, cut.dim);
+    std::rotate(outerReduced.begin(), found, found + 1);
+  }
+
+  /// What a thread of the first launch does.
+  void emit() {
+    lane = b.rem(threads.thread(), kWarp), warp = b.div(threads.thread(), kWarp);
+    Value group = cut.chunks == 1 ? threads.block() : b.div(threads.block(), cut.chunks);
+    chunk = b.rem(threads.block(), cut.chunks);
+    position = b.add(b.mul(group, kWarp), lane);
+    if (points % kWarp != 0) {
+      isThere = threads.less(position, points);
+      position = b.minimum(position, b.index(points - 1)); // barriers are for all threads
+    }
+    ElementEmitter emitter(b, program, buffers, options);
+    placePoint(threads, program, emitter, position);
+    hoistRoots(emitter, reducedMask);
+    if (cut.chunks == 1)
+      emitPasses(emitter);
+    else
+      emitChunk(emitter);
+  }
+
+  /// What the thread of a point does in the second launch.
+  void join(Value point) {
+    ElementEmitter emitter(b, program, buffers, options);
+    placePoint(threads, program, emitter, point);
+    hoistRoots(emitter, reducedMask);
+    auto list = reductionsOf(0);
+    auto load = [&](Value at) {
+      Values sums;
+      for (unsigned r : list)
+        sums.push_back(fetch(r, chunkSums(r), b.add(b.mul(at, points), point)));
+      return sums;
+    };
+    auto add = [&](Value at, ValueRange carried) { return joined({&emitter}, list, carried, load(at)); };
+    Values sums = b.fold({b.index(1), b.index(cut.chunks)}, 1, load(b.index(0)), add);
+    finishPass({&emitter}, list, sums);
+    storePerRow(emitter);
+  }
+
+private:
+  void emitPasses(ElementEmitter &emitter) {
+    bool hasMet = false;
+    for (unsigned pass = 0; pass < program.passes; ++pass) {
+      auto list = reductionsOf(pass);
+      if (list.empty() && !storesIn(pass))
+        continue;
+      hoistPass(emitter, pass, reducedMask);
+      Values sums = joinWarps(emitter, list, walkPart(emitter, pass, list));
+      finishPass({&emitter}, list, sums);
+      hasMet = !list.empty();
+    }
+    // Other warps may still read what is stored over, unless all have met to join the last sums.
+    if (storesRowsInPlace(kernel, program) && !hasMet)
+      threads.barrier();
+    threads.guarded(threads.both(isThere, threads.less(warp, 1)), [&] { storePerRow(emitter); });
+  }
+
+  void emitChunk(ElementEmitter &emitter) {
+    auto list = reductionsOf(0);
+    hoistPass(emitter, 0, reducedMask);
+    Values sums = joinWarps(emitter, list, walkPart(emitter, 0, list));
+    threads.guarded(threads.both(isThere, threads.less(warp, 1)), [&] {
+      for (auto [r, sum] : llvm::zip_equal(list, sums))
+        put(sum, chunkSums(r), b.add(b.mul(chunk, points), position));
+    });
+  }
+
+  Values identitiesOf(ElementEmitter &emitter, List list) {
+    Values values;
+    for (unsigned r : list)
+      values.push_back(identityOf(r, emitter));
+    return values;
+  }
+
+  /// The sums of the warp's part.
+  Values walkPart(ElementEmitter &emitter, unsigned pass, List list) {
+    Values identities = identitiesOf(emitter, list);
+    if (!isThere)
+      return walkRows(emitter, pass, list, identities);
+    return threads.guarded(isThere, identities, [&] {
+      emitter.openScope();
+      Values sums = walkRows(emitter, pass, list, identities);
+      emitter.closeScope();
+      return sums;
+    });
+  }
+
+  Values walkRows(ElementEmitter &emitter, unsigned pass, List list, const Values &identities) {
+    int64_t size = program.dims[cut.dim].size;
+    Value begin = b.mul(b.add(b.mul(chunk, cut.warps), warp), cut.partSize);
+    Value end = b.minimum(b.add(begin, cut.partSize), b.index(size));
+    auto over = [&](IndexRange range) { return walkRange({&emitter}, pass, list, 0, range, identities); };
+    if (outerReduced.size() > 1 || list.empty())
+      return over({begin, end});
+    auto add = [&](ValueRange carried, IndexRange range) {
+      return joined({&emitter}, list, carried, over(range));
+    };
+    int64_t whole = size / kReductionBlock * kReductionBlock;
+    Values total = b.fold({begin, b.minimum(end, b.index(whole))}, kReductionBlock, identities,
+                          [&](Value start, ValueRange carried) {
+                            return add(carried, {start, b.add(start, kReductionBlock)});
+                          });
+    if (whole == size)
+      return total;
+    return threads.guarded(threads.less(b.maximum(begin, b.index(whole)), end), total,
+                           [&] { return add(total, {b.index(whole), b.index(size)}); });
+  }
+
+  Type storedType(unsigned r) {
+    Type type = accumulatorType(program.reductions[r].element);
+    return type.getIntOrFloatBitWidth() < 8 ? Type(b.getI8Type()) : type;
+  }
+  void put(Value sum, Value array, Value at) {
+    Type stored = cast<MemRefType>(array.getType()).getElementType();
+    Value whole = stored == sum.getType() ? sum : arith::ExtUIOp::create(b, stored, sum).getResult();
+    memref::StoreOp::create(b, whole, array, ValueRange{at});
+  }
+  Value fetch(unsigned r, Value array, Value at) {
+    Type type = accumulatorType(program.reductions[r].element);
+    Value whole = b.loadScalar(array, at);
+    return whole.getType() == type ? whole : arith::TruncIOp::create(b, type, whole).getResult();
+  }
+
+  /// The sums of the block's warps, in order: each thread gets those of its point. The arrays are used once.
+  Values joinWarps(ElementEmitter &emitter, List list, const Values &sums) {
+    if (list.empty() || cut.warps == 1)
+      return sums;
+    Values arrays;
+    for (unsigned r : list)
+      arrays.push_back(kernel.shared(threads, storedType(r), cut.warps * kWarp));
+    for (auto [array, sum] : llvm::zip_equal(arrays, sums))
+      put(sum, array, threads.thread());
+    threads.barrier();
+    Values total;
+    for (int64_t from = 0; from < cut.warps; ++from) {
+      Values part;
+      for (auto [r, array] : llvm::zip_equal(list, arrays))
+        part.push_back(fetch(r, array, b.add(lane, from * kWarp)));
+      total = from == 0 ? part : joined({&emitter}, list, total, part);
+    }
+    return total;
+  }
+
+  /// Of a reduction, in scratch: chunk by chunk. Wider sums come first, so each array is aligned to its type.
+  Value chunkSums(unsigned r) {
+    int64_t at = 0;
+    for (auto [other, reduction] : llvm::enumerate(program.reductions)) {
+      int64_t bits = storedBits(accumulatorType(reduction.element));
+      int64_t own = storedBits(storedType(r));
+      if (bits > own || (bits == own && other < r))
+        at += cut.chunks * points * bits / 8;
+    }
+    auto type = MemRefType::get({cut.chunks * points}, storedType(r));
+    return memref::ViewOp::create(b, type, scratch, b.index(at), ValueRange{});
+  }
+
+  KernelBuilder &kernel;
+  ThreadBuilder &threads;
+  const ColumnCut &cut;
+  const MathOptions &options;
+  Value scratch;
+  int64_t points;
+  Value lane, warp, chunk, position, isThere; ///< the last: null where every lane has a point
+};
+
+} // namespace
+
+std::optional<ColumnCut> chooseColumnCut(const LoopProgram &program) {
+  if (program.lanesReduced() || program.reductions.empty())
+    return std::nullopt;
+  ColumnCut cut;
+  for (auto [d, dim] : llvm::enumerate(program.dims))
+    if (dim.reduced && (!program.dims[cut.dim].reduced || dim.size > program.dims[cut.dim].size))
+      cut.dim = d;
+  int64_t size = program.dims[cut.dim].size, rows = program.elements(/*reduced=*/true);
+  int64_t groups = llvm::divideCeilSigned(program.elements(/*reduced=*/false), kWarp);
+  int64_t parts = std::min(llvm::divideCeilSigned(kColumnParts, groups), rows / kLeastColumnRows);
+  bool mayHaveChunks = isPlainSum(program) && rows > kBlockRows;
+  if (!mayHaveChunks)
+    parts = std::min(parts, kMostColumnWarps);
+  int64_t unit = rows == size ? kReductionBlock : 1;
+  cut.partSize = llvm::alignTo(llvm::divideCeilSigned(size, std::max<int64_t>(parts, 1)), unit);
+  parts = llvm::divideCeilSigned(size, cut.partSize);
+  cut.warps = std::min(parts, mayHaveChunks ? kChunkWarps : kMostColumnWarps);
+  cut.chunks = llvm::divideCeilSigned(parts, cut.warps);
+  if (parts <= 1 || program.passes * cut.warps * kWarp * sumBytes(program) > kSharedBytes)
+    return std::nullopt;
+  return cut;
+}
+
+void emitColumnSums(KernelBuilder &kernel, const LoopProgram &program, const ColumnCut &cut,
+                    const MathOptions &options) {
+  int64_t points = program.elements(/*reduced=*/false);
+  if (cut.chunks > 1)
+    kernel.reserveScratch(cut.chunks * points * sumBytes(program));
+  kernel.launch(llvm::divideCeilSigned(points, kWarp) * cut.chunks, cut.warps * kWarp,
+                [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
+                  ColumnEmitter(kernel, b, program, arguments, cut, options).emit();
+                });
+  if (cut.chunks == 1)
+    return;
+  kernel.launchThreads(points, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value point) {
+    ColumnEmitter(kernel, b, program, arguments, cut, options).join(point);
+  });
+}
+
+} // namespace ortc::gpu
