@@ -17,6 +17,8 @@ struct FusionLimits {
       32; ///< of a kernel with an epilogue, which is emitted once per tile shape and vector
   int64_t largeBytes = 2 << 20; ///< larger tensors leave a core's caches
   int64_t parallelPieces = 8;   ///< pieces of work below which joining loops must not reduce their number
+  int64_t longRow = INT64_MAX;  ///< elements of a row from which on it is `longRowPieces` pieces
+  int64_t longRowPieces = 1;
   /// Columns, rows and steps of the sum that a tile of a contraction has where the dims have as many. A view that cuts
   /// dims smaller stays a kernel of its own.
   int64_t tileColumns = 16, tileRows = 12, tileDepth = 16;

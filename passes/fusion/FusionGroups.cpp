@@ -198,8 +198,9 @@ FusionGroups::Quality FusionGroups::judge(const FusionGroup &group) const {
     }
   }
   int64_t lanes = program->laneDim >= 0 ? program->dims[program->laneDim].size : 1;
-  quality.parallel = program->lanesReduced() ? program->elements(false)
-                                             : program->elements(false) / lanes * ((lanes + 63) / 64);
+  quality.parallel = program->lanesReduced()
+                         ? program->elements(false) * (lanes >= limits.longRow ? limits.longRowPieces : 1)
+                         : program->elements(false) / lanes * ((lanes + 63) / 64);
   return quality;
 }
 

@@ -81,7 +81,9 @@ ArrayRef<StringRef> GpuBackend::targetNames() const {
 kernels::FusionLimits GpuBackend::fusionLimits() const {
   kernels::FusionLimits limits;
   limits.largeBytes = 32 << 20; // what leaves the cache that all cores share
-  limits.parallelPieces = 4096; // rows or points: fewer leave cores idle
+  limits.parallelPieces = 2048; // rows, or 64 points: fewer leave cores idle
+  limits.longRow = 2048;        // a block has it, of so many warps; others are a warp's
+  limits.longRowPieces = 8;
   return limits;
 }
 
