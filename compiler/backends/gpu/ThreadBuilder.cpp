@@ -10,6 +10,60 @@ namespace ortc::gpu {
 
 using Value = ThreadBuilder::Value;
 
+namespace {
+
+/// An index as a value, which may be null, and a constant.
+struct Sum {
+  explicit Sum(Value value) : value(value) {
+    if (auto whole = ThreadBuilder::constantOf(value)) {
+      this->value = {}, constant = *whole;
+    } else if (auto add = value.getDefiningOp<arith::AddIOp>()) {
+      if (auto part = ThreadBuilder::constantOf(add.getRhs()))
+        this->value = add.getLhs(), constant = *part;
+    }
+  }
+  Sum(Value value, int64_t constant) : value(value), constant(constant) {}
+
+  Value in(ThreadBuilder &b) const {
+    if (!value)
+      return b.index(constant);
+    if (constant == 0)
+      return value;
+    return arith::AddIOp::create(b, value, b.index(constant), arith::IntegerOverflowFlags::nsw);
+  }
+
+  Value value;
+  int64_t constant = 0;
+};
+
+} // namespace
+
+Value ThreadBuilder::add(Value a, Value b) {
+  Sum left(a), right(b);
+  Value both = left.value ? left.value : right.value;
+  if (left.value && right.value)
+    both = arith::AddIOp::create(*this, left.value, right.value, arith::IntegerOverflowFlags::nsw);
+  return Sum(both, left.constant + right.constant).in(*this);
+}
+
+Value ThreadBuilder::sub(Value a, Value b) {
+  Sum left(a), right(b);
+  Value difference = left.value;
+  if (right.value)
+    difference = arith::SubIOp::create(*this, left.value ? left.value : index(0), right.value,
+                                       arith::IntegerOverflowFlags::nsw);
+  return Sum(difference, left.constant - right.constant).in(*this);
+}
+
+Value ThreadBuilder::mul(Value a, int64_t b) {
+  if (b == 0)
+    return index(0);
+  Sum factor(a);
+  if (factor.value && b != 1)
+    factor.value = arith::MulIOp::create(*this, factor.value, index(b), arith::IntegerOverflowFlags::nsw);
+  return Sum(factor.value, factor.constant * b).in(*this);
+}
+
 Value ThreadBuilder::callIntrinsic(Type result, StringRef name, ValueRange operands) {
   auto call = LLVM::CallIntrinsicOp::create(*this, result ? TypeRange{result} : TypeRange{},
                                             getStringAttr(name), operands, LLVM::FastmathFlagsAttr{});

@@ -24,6 +24,13 @@ public:
   /// The value of the warp's first lane.
   Value fromFirstLane(Value value);
 
+  // Indices never leave the range of their type. Constants are added last: places that differ by one share an address.
+
+  Value add(Value a, Value b);
+  Value add(Value a, int64_t b) { return add(a, index(b)); }
+  Value sub(Value a, Value b);
+  Value mul(Value a, int64_t b);
+
   /// A pointer to element `at` of a buffer, in its address space.
   Value pointerTo(Value buffer, Value at);
   /// So many bytes further.

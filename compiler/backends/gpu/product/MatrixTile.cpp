@@ -40,6 +40,11 @@ int64_t MatrixFormat::products() const {
 static constexpr MatrixTile kTiles[] = {
     {128, 128, 64, 32}, {128, 64, 64, 32}, {64, 128, 64, 32}, {64, 64, 32, 32}};
 
+/// Blocks of a multiprocessor with 65,536 registers, of so many a thread.
+static int64_t blocksWith(const MatrixTile &tile, int64_t registers) {
+  return std::max<int64_t>((int64_t(64) << 10) / (registers * tile.threads()), 1);
+}
+
 /// Cycles of a step on the machine of `ReferenceGpu`. An instruction of a tensor core takes 1.61 (62 % of the data
 /// sheet's rate, what mma.sync reaches on an H100: arXiv 2402.13499); others, as ptxas 13 makes them: an addition for
 /// each sum that is promoted, 5.5 to load and split a f32 number, 1 for one that is copied.
@@ -61,7 +66,6 @@ static TileCandidate estimateTile(const MatrixTile &tile, const MatrixFormat &fo
   double others = kLoop + staged(Side::row) + staged(Side::column) + (format.isExact() ? 0 : products * 4);
   double cycles = std::max(multiplied * warps * kProductCycles, cyclesOf(multiplied * 1.2 + others));
   double stored = static_cast<double>(tile.rows * tile.columns) / static_cast<double>(tile.threads());
-  int64_t registers = format.isExact() ? 128 : tile.warpRows == 64 ? 255 : 168;
   return {tile.rows,
           tile.columns,
           tile.depth,
@@ -69,7 +73,7 @@ static TileCandidate estimateTile(const MatrixTile &tile, const MatrixFormat &fo
           format.isExact() ? kernels::ReferenceGpu::kStepLatency / 4
                            : kernels::ReferenceGpu::kStepLatency / 2,
           kEnds + cyclesOf(kStored * stored),
-          (int64_t(64) << 10) / (registers * tile.threads())};
+          blocksWith(tile, format.isExact() ? 128 : 255)};
 }
 
 std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor &processor) {
@@ -88,6 +92,9 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
   plan.tile.isAsync = plan.format.isExact() && isCopied(shape, Side::row) && isCopied(shape, Side::column);
   if (plan.tile.isAsync)
     plan.tile.stages = 3;
+  // Where places are computed anew or numbers pass through registers, 128 are too few.
+  bool isLean = plan.tile.isAsync && !shape.isGathered;
+  plan.resident = blocksWith(plan.tile, !plan.format.isExact() ? 255 : isLean ? 128 : 168);
   return plan;
 }
 

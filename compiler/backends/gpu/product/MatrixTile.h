@@ -49,7 +49,8 @@ struct MatrixTile {
 struct MatrixPlan {
   MatrixFormat format;
   MatrixTile tile;
-  int64_t parts = 1; ///< of the depth, which depend on the shape and the format only
+  int64_t parts = 1;    ///< of the depth, which depend on the shape and the format only
+  int64_t resident = 1; ///< blocks for which registers suffice on a multiprocessor
 };
 
 /// Nothing where a product is not for tensor cores: it is small, of f64, or the processor has none that are known.

@@ -147,14 +147,14 @@ private:
 
   void emitMatrixTiles(const MatrixPlan &plan) {
     int64_t blocks = shape.parts * countTiles(shape, plan.tile);
-    kernel.launch(blocks, plan.tile.threads(),
-                  [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
-                    auto access = makeAccess(arguments.buffers);
-                    emitMatrixTile(kernel, b, shape, plan, *access,
-                                   [&](Value part, Value product, Value row, Value column, Value sum) {
-                                     store(b, *access, arguments.scratch, part, {product, row, column}, sum);
-                                   });
-                  });
+    auto body = [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
+      auto access = makeAccess(arguments.buffers);
+      emitMatrixTile(kernel, b, shape, plan, *access,
+                     [&](Value part, Value product, Value row, Value column, Value sum) {
+                       store(b, *access, arguments.scratch, part, {product, row, column}, sum);
+                     });
+    };
+    kernel.launch(blocks, plan.tile.threads(), body, plan.resident);
   }
 
   void emitThreads() {
