@@ -136,7 +136,7 @@ void writeLoop(Writer &out, const Kernel &kernel, const std::vector<Count> &stat
     std::map<std::string, Count> classes = sumClasses(plan, statements, &loop.statements);
     std::pair<uint64_t, uint64_t> products = {0, 0};
     for (const auto &[name, count] : classes) {
-      products.first += startsWith(name, "mma.") ? count.warps : 0;
+      products.first += startsWith(name, "mma.") || startsWith(name, "wgmma.m") ? count.warps : 0;
       products.second += name == "f32.fma" || name == "f32x2.fma" || name == "half" ? count.warps : 0;
     }
     if (products > most) {

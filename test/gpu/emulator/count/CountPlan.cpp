@@ -151,6 +151,8 @@ std::string classOfText(const std::string &text) {
   const std::string_view op = parts[0];
   if (op == "mma" && parts.size() > 7)
     return "mma." + std::string(parts[3]) + "." + std::string(parts[6]) + "." + std::string(parts[7]);
+  if (op == "wgmma" && parts.size() > 7)
+    return "wgmma." + std::string(parts[4]) + "." + std::string(parts[5]) + "." + std::string(parts[6]);
   if (isOneOf(op, {"ldmatrix", "stmatrix"}))
     return std::string(op) +
            (contains(parts, "x4")   ? ".x4"
@@ -170,9 +172,11 @@ std::string classOfText(const std::string &text) {
   if (isOneOf(op, {"bar", "barrier"}))
     return contains(parts, "warp") ? "barrier.warp" : "barrier";
   static const std::map<std::string_view, std::string> kOthers = {
-      {"shfl", "shuffle"},    {"vote", "vote"},  {"match", "vote"},  {"redux", "vote"},  {"elect", "vote"},
-      {"activemask", "vote"}, {"bra", "branch"}, {"brx", "branch"},  {"call", "branch"}, {"ret", "branch"},
-      {"exit", "branch"},     {"end", "branch"}, {"cvt", "convert"}, {"cvta", "move"},   {"mov", "move"}};
+      {"shfl", "shuffle"}, {"vote", "vote"},        {"match", "vote"},  {"redux", "vote"},
+      {"elect", "vote"},   {"activemask", "vote"},  {"bra", "branch"},  {"brx", "branch"},
+      {"call", "branch"},  {"wgmma", "wgmma.sync"}, {"fence", "fence"}, {"ret", "branch"},
+      {"exit", "branch"},  {"end", "branch"},       {"cvt", "convert"}, {"cvta", "move"},
+      {"mov", "move"}};
   auto found = kOthers.find(op);
   if (found != kOthers.end())
     return found->second;

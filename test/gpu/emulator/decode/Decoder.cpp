@@ -135,9 +135,10 @@ void Decoder::decodeStatement(const Statement &s) {
       {"ldmatrix", &Decoder::decodeMatrixAccess},
       {"stmatrix", &Decoder::decodeMatrixAccess},
       {"mma", &Decoder::decodeProduct},
+      {"wgmma", &Decoder::decodeGroupProduct},
       // Order and hints, which this execution does not need.
       {"membar", &Decoder::ignore},
-      {"fence", &Decoder::ignore},
+      {"fence", &Decoder::decodeFence},
       {"prefetch", &Decoder::ignore},
       {"prefetchu", &Decoder::ignore},
       {"nanosleep", &Decoder::ignore},

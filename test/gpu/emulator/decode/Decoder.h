@@ -116,6 +116,8 @@ private:
   void decodeActiveMask(const Statement &s, const Parts &parts);
   void decodeMatrixAccess(const Statement &s, const Parts &parts);
   void decodeProduct(const Statement &s, const Parts &parts);
+  void decodeGroupProduct(const Statement &s, const Parts &parts);
+  void decodeFence(const Statement &s, const Parts &parts);
   void decodeTrap(const Statement &s, const Parts &parts);
   uint32_t addList(const std::vector<uint32_t> &values);
 

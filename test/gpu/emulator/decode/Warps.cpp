@@ -5,6 +5,7 @@
 #include "test/gpu/emulator/decode/Decoder.h"
 #include "test/gpu/emulator/run/TensorCores.h"
 
+#include <cstdlib>
 #include <span>
 
 namespace ortc::emulator {
@@ -196,6 +197,61 @@ void Decoder::decodeProduct(const Statement &s, const Parts &) {
   i.mode = tensorCoreOf(capability);
   i.list = list;
   i.needsAllLanes = true;
+}
+
+/// wgmma.mma_async.sync.aligned.m64nNk16.f32.TYPE.TYPE {d}, a, b, add, 1, 1[, 0], 0 with a descriptor or
+/// registers for a; wgmma.fence, wgmma.commit_group, wgmma.wait_group N
+void Decoder::decodeGroupProduct(const Statement &s, const Parts &parts) {
+  if (module.target != 90 || module.targetSuffix != 'a')
+    fail("'" + s.opcode + "' needs .target sm_90a");
+  static const std::string_view kOrders[] = {"wait_group", "commit_group", "fence"};
+  if (const int order = findAny(parts, kOrders); order >= 0) {
+    want(s, order == 0, order == 0);
+    Instruction &i = emit(Action::Gather, laneCode().orderProducts);
+    i.mode = uint8_t(order);
+    i.detail = order == 0 ? uint8_t(s.operands[0].bits) : 0;
+    i.needsAllLanes = true;
+    return;
+  }
+  const std::string_view type = parts.back();
+  const std::string shape(parts.size() == 8 ? parts[4] : "");
+  const bool isKnown = parts[1] == "mma_async" && parts.size() == 8 && shape.compare(0, 4, "m64n") == 0 &&
+                       shape.size() > 7 && shape.compare(shape.size() - 3, 3, "k16") == 0 &&
+                       parts[5] == "f32" && parts[6] == type && (type == "bf16" || type == "f16");
+  const size_t columns = isKnown ? size_t(std::atol(shape.c_str() + 4)) : 0;
+  if (!columns || columns % 8 || columns > 256)
+    fail("unknown instruction '" + s.opcode + "'");
+  const bool isOfRegisters = s.operands[1].kind == Kind::Vector;
+  want(s, isOfRegisters ? 7 : 8, isOfRegisters ? 7 : 8);
+  for (size_t k = 4; k < s.operands.size(); ++k) // two signs, then which sides lie the other way round
+    if (s.operands[k].kind != Kind::Integer || s.operands[k].bits != (k < 6 ? 1 : 0))
+      fail("'" + s.opcode + "' with negated or transposed factors is not supported");
+  if (s.operands[0].parts.size() != columns / 2 || (isOfRegisters && s.operands[1].parts.size() != 4))
+    fail("'" + s.opcode + "' has the wrong number of registers");
+  const uint32_t a = isOfRegisters ? kNone : source(s.operands[1], 64), b = source(s.operands[2], 64);
+  const uint32_t adds = predicate(s.operands[3]);
+  const uint32_t list = uint32_t(kernel.lists.size());
+  for (const Operand &r : s.operands[0].parts)
+    kernel.lists.push_back(result(r, 32));
+  if (isOfRegisters)
+    for (const Operand &r : s.operands[1].parts)
+      kernel.lists.push_back(source(r, 32));
+  noteGranule(Space::Shared, 16);
+  Instruction &i = emit(Action::Gather, laneCode().beginProduct);
+  i.space = Space::Shared;
+  i.a = a;
+  i.b = b;
+  i.c = adds;
+  i.count = uint8_t(columns / 8);
+  i.mode = type == "f16";
+  i.list = list;
+  i.needsAllLanes = true;
+}
+
+/// Only the fence between the generic and the asynchronous proxy matters here.
+void Decoder::decodeFence(const Statement &, const Parts &parts) {
+  if (contains(parts, "proxy") && contains(parts, "async"))
+    emit(Action::Compute, laneCode().fenceProxy);
 }
 
 void Decoder::decodeTrap(const Statement &, const Parts &) { emit(Action::Access, trap); }

@@ -30,6 +30,7 @@ LaneCode makeLaneCode() {
   listAccesses(code);
   listAtomics(code);
   listTiles(code);
+  listGroupProducts(code);
   code.products = products();
   code.rounded = rounded;
   code.runWarp = runWarp;

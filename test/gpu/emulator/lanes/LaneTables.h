@@ -14,6 +14,8 @@ struct LaneCode {
   OperationList lists[6];
   /// mma.sync: the operands are numbers of registers of A, B and C. mode: which of kTensorCores.
   OperationList products;
+  /// wgmma; mode of a product: 0 bf16, 1 f16.
+  Handler beginProduct, orderProducts, fenceProxy;
   /// By log2 of the bytes of an element.
   Handler load[4], store[4];
   Handler copyAsync, waitForCopies, loadMatrix, storeMatrix;

@@ -16,6 +16,7 @@ void listAccesses(LaneCode &code);
 void listAtomics(LaneCode &code);
 OperationList products();
 void listTiles(LaneCode &code);
+void listGroupProducts(LaneCode &code);
 void runWarp(Warp &warp);
 void runCountedWarp(Warp &warp);
 

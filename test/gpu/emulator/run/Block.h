@@ -65,6 +65,8 @@ struct Block {
   uint8_t *sharedState = nullptr;
   /// The last write and the last read of each of the kernel's granules.
   SharedAccess *writes = nullptr, *reads = nullptr;
+  /// When each thread last made its writes visible to the asynchronous proxy.
+  uint32_t *fenceTimes = nullptr;
   /// Synchronisations so far.
   uint32_t clock = 1;
   uint64_t instructionClock = 0;

@@ -46,6 +46,8 @@ void BlockRunner::begin(Launch &newLaunch, const Order &order) {
     counter.begin(*launch);
   warps.resize(count);
   copies.resize(count);
+  products.resize(count);
+  fenceTimes.resize(size_t(count) * kLanes);
   warpOrder = makeOrder(count, order, launch->gridId);
   const size_t registerBytes = (kernel->registerBytes + kCacheLine - 1) / kCacheLine * kCacheLine;
   std::byte *registerMemory = align(registers, registerBytes * count);
@@ -62,6 +64,7 @@ void BlockRunner::begin(Launch &newLaunch, const Order &order) {
   block.paramBytes = uint32_t(launch->params.size());
   block.globalGranule = kernel->globalGranule;
   block.sharedGranule = kernel->sharedGranule;
+  block.fenceTimes = fenceTimes.data();
   block.shared = align(shared, launch->sharedBytes);
   block.sharedState = align(sharedState, launch->sharedBytes);
   if (block.isChecked) {
@@ -81,6 +84,7 @@ void BlockRunner::begin(Launch &newLaunch, const Order &order) {
     warp.code = kernel->code.data();
     warp.lists = kernel->lists.data();
     warp.copies = &copies[k];
+    warp.products = &products[k];
     warp.counter = &counter;
     warp.id = k;
     fillRegisters(warp);
@@ -210,6 +214,7 @@ void BlockRunner::startBlock(uint64_t number) {
     block.clock = 0;
   }
   ++block.clock;
+  std::fill(fenceTimes.begin(), fenceTimes.end(), 0);
   for (Barrier &barrier : barriers)
     barrier = {};
   const uint32_t threads = launch->threads();
@@ -220,6 +225,7 @@ void BlockRunner::startBlock(uint64_t number) {
     warp.state = WarpState::Ready;
     warp.groupCount = 0;
     warp.copies->clear();
+    warp.products->clear();
     insertGroup(warp, 0, warp.alive, false);
     for (const Kernel::Special &special : kernel->specials)
       if (special.which >= SpecialRegister::CtaidX && special.which <= SpecialRegister::CtaidZ)

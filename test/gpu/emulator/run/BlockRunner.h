@@ -7,6 +7,7 @@
 #include "test/gpu/emulator/count/Counter.h"
 #include "test/gpu/emulator/run/Block.h"
 #include "test/gpu/emulator/run/PendingCopies.h"
+#include "test/gpu/emulator/run/PendingProducts.h"
 #include "test/gpu/emulator/run/Runner.h"
 #include "test/gpu/emulator/run/Warp.h"
 
@@ -40,6 +41,8 @@ private:
   Block block;
   std::vector<Warp> warps;
   std::vector<PendingCopies> copies;
+  std::vector<PendingProducts> products;
+  std::vector<uint32_t> fenceTimes;
   Counter counter;
   std::vector<std::byte> registers, local, shared;
   std::vector<uint8_t> sharedState;

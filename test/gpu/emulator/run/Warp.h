@@ -12,6 +12,7 @@ namespace ortc::emulator {
 struct Block;
 class Counter;
 class PendingCopies;
+struct PendingProducts;
 
 /// Lanes at one place of the code.
 struct Group {
@@ -31,6 +32,7 @@ struct Warp {
   const uint32_t *lists = nullptr;
   std::byte *local = nullptr; ///< of lane 0; the others follow
   PendingCopies *copies = nullptr;
+  PendingProducts *products = nullptr;
   Counter *counter = nullptr;
   uint32_t id = 0;
   uint32_t alive = 0;
