@@ -37,17 +37,29 @@ struct Descriptor {
   }
 };
 
-/// Whether the writes of these bytes come before a fence of the proxy that comes before this.
+/// Lanes of a warp that fenced after `from` and before `to`.
+uint32_t fencedLanes(const Block &block, uint32_t warp, uint32_t from, uint32_t to) {
+  const std::vector<ProxyFence> &fences = block.fences[warp];
+  auto fence = std::upper_bound(fences.begin(), fences.end(), from,
+                                [](uint32_t time, const ProxyFence &each) { return time < each.time; });
+  uint32_t lanes = 0;
+  for (; fence != fences.end() && fence->time < to; ++fence)
+    lanes |= fence->lanes;
+  return lanes;
+}
+
+/// Whether writes of these bytes were fenced: by their thread before the barrier that showed them, or by this
+/// warp behind it.
 bool areFenced(Warp &warp, uint64_t address) {
   const Block &block = *warp.block;
-  const uint32_t *own = block.fenceTimes + warp.id * kLanes;
-  const uint32_t ownFence = *std::min_element(own, own + kLanes);
   for (uint64_t at = address; at < address + kChunk; at += uint64_t(1) << block.sharedGranule) {
     const SharedAccess write = block.writes[at >> block.sharedGranule];
-    const uint32_t time = write >> kTimeShift;
-    const bool isByWriter = block.fenceTimes[write & kThreadMask] > time;
-    const bool isByReader = time < warp.blockTime && ownFence > warp.blockTime;
-    if (write && !isByWriter && !isByReader)
+    const uint32_t time = write >> kTimeShift, thread = write & kThreadMask, writer = thread / kLanes;
+    if (!write)
+      continue;
+    const uint32_t shown = writer == warp.id ? kNone : warp.blockTime;
+    if (!(fencedLanes(block, writer, time, shown) >> thread % kLanes & 1) &&
+        !(time < warp.blockTime && fencedLanes(block, warp.id, warp.blockTime, kNone) == kAllLanes))
       return false;
   }
   return true;
@@ -227,7 +239,7 @@ void orderProducts(Warp &warp, const Instruction &i, uint32_t) {
 void fenceProxy(Warp &warp, const Instruction &, uint32_t mask) {
   Block &block = *warp.block;
   ++block.clock;
-  eachActive(mask, [&](uint32_t l) { block.fenceTimes[warp.id * kLanes + l] = block.clock; });
+  block.fences[warp.id].push_back({block.clock, mask});
 }
 
 } // namespace

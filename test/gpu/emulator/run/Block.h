@@ -55,6 +55,10 @@ inline constexpr uint32_t kTimeShift = 13, kLastTime = (1u << (32 - kTimeShift))
 inline constexpr uint32_t kAtomicAccess = 1u << 12, kManyWarps = 1u << 11, kManyLanes = 1u << 10;
 inline constexpr uint32_t kWarpShift = 5, kThreadMask = 1023;
 
+struct ProxyFence {
+  uint32_t time, lanes;
+};
+
 struct Block {
   Launch *launch = nullptr;
   /// As the launch has it.
@@ -65,8 +69,8 @@ struct Block {
   uint8_t *sharedState = nullptr;
   /// The last write and the last read of each of the kernel's granules.
   SharedAccess *writes = nullptr, *reads = nullptr;
-  /// When each thread last made its writes visible to the asynchronous proxy.
-  uint32_t *fenceTimes = nullptr;
+  /// Of each warp: when its lanes made writes visible to the asynchronous proxy, in order.
+  std::vector<ProxyFence> *fences = nullptr;
   /// Synchronisations so far.
   uint32_t clock = 1;
   uint64_t instructionClock = 0;

@@ -47,7 +47,7 @@ void BlockRunner::begin(Launch &newLaunch, const Order &order) {
   warps.resize(count);
   copies.resize(count);
   products.resize(count);
-  fenceTimes.resize(size_t(count) * kLanes);
+  fences.resize(count);
   warpOrder = makeOrder(count, order, launch->gridId);
   const size_t registerBytes = (kernel->registerBytes + kCacheLine - 1) / kCacheLine * kCacheLine;
   std::byte *registerMemory = align(registers, registerBytes * count);
@@ -64,7 +64,7 @@ void BlockRunner::begin(Launch &newLaunch, const Order &order) {
   block.paramBytes = uint32_t(launch->params.size());
   block.globalGranule = kernel->globalGranule;
   block.sharedGranule = kernel->sharedGranule;
-  block.fenceTimes = fenceTimes.data();
+  block.fences = fences.data();
   block.shared = align(shared, launch->sharedBytes);
   block.sharedState = align(sharedState, launch->sharedBytes);
   if (block.isChecked) {
@@ -214,7 +214,8 @@ void BlockRunner::startBlock(uint64_t number) {
     block.clock = 0;
   }
   ++block.clock;
-  std::fill(fenceTimes.begin(), fenceTimes.end(), 0);
+  for (std::vector<ProxyFence> &each : fences)
+    each.clear();
   for (Barrier &barrier : barriers)
     barrier = {};
   const uint32_t threads = launch->threads();

@@ -42,7 +42,7 @@ private:
   std::vector<Warp> warps;
   std::vector<PendingCopies> copies;
   std::vector<PendingProducts> products;
-  std::vector<uint32_t> fenceTimes;
+  std::vector<std::vector<ProxyFence>> fences;
   Counter counter;
   std::vector<std::byte> registers, local, shared;
   std::vector<uint8_t> sharedState;
