@@ -37,6 +37,10 @@ struct KernelInfo {
   int64_t workspaceBytesPerWorker = 0; ///< multiple of 64; 0 = the kernel has no workspace argument
   bool isParallel = false;             ///< worth more than one thread: its step hands it to the pool
   KernelBlocking blocking;
+  double seconds =
+      0; ///< that a call should take where its target knows by the code, not by the work alone; else 0
+  std::map<std::string, int64_t>
+      steps; ///< of the main loops of functions that are products, by their symbols
 };
 
 } // namespace ortc::backends

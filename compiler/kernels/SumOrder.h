@@ -75,6 +75,9 @@ struct ReferenceGpu {
                           kStepLatency = 1300;
   /// Cycles that a thread which joins parts takes for each (an estimate: four loads at a time).
   static constexpr double kJoinLatency = 150;
+  /// Of kernels that are no products: bytes that a thread has on their way at once, and how many cycles that takes.
+  static constexpr double kClock = 1.755e9, kBytesOnTheWay = 64, kLoadLatency = 600;
+  static constexpr int64_t kThreads = 2048; ///< of a multiprocessor
 };
 
 /// Parts of a product's depth at most, products that a part has at least, and what the depth of a part is a multiple

@@ -385,6 +385,9 @@ static Json describeTarget(const FamilyFacts &family, const backends::TargetCode
     addStack(item, code.stack[i]);
     target["stack"].push_back(item);
   }
+  for (const backends::KernelInfo &kernel : code.kernels)
+    for (const auto &[symbol, steps] : kernel.steps)
+      target["steps"][symbol] = steps;
   addFamily(target, family);
   return target;
 }

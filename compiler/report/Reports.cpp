@@ -61,11 +61,15 @@ static Json reportTarget(const FamilyFacts &family, const backends::TargetCode &
                        {"gflops", roundNumber(costs.estimates.machine.flopRate * 1e-9)},
                        {"call_us", roundNumber(costs.estimates.callSeconds * 1e6)},
                        {"copies", rates}};
+  auto estimateOf = [&](size_t kernel) {
+    double byCode = code.kernels[kernel].seconds;
+    return byCode > 0 ? byCode : costs.estimates.seconds[kernel];
+  };
   for (size_t i = 0; i < family.entries.size(); ++i) {
     const EntryFacts &entry = family.entries[i];
     double estimated = 0, measured = 0;
     for (auto [kernel, calls] : entry.calls) {
-      estimated += static_cast<double>(calls) * costs.estimates.seconds[kernel];
+      estimated += static_cast<double>(calls) * estimateOf(kernel);
       measured += costs.times.empty() ? 0 : static_cast<double>(calls) * costs.times[kernel];
     }
     Json item{{"name", entry.name}, {"estimated_ms", roundNumber(estimated * 1e3)}};
@@ -79,7 +83,7 @@ static Json reportTarget(const FamilyFacts &family, const backends::TargetCode &
   target["kernels"] = Json::array();
   for (size_t i = 0; i < code.kernels.size(); ++i) {
     Json item = reportKernel(family, code.kernels[i], i);
-    item["estimated_us"] = roundNumber(costs.estimates.seconds[i] * 1e6);
+    item["estimated_us"] = roundNumber(estimateOf(i) * 1e6);
     if (!costs.times.empty() && costs.times[i] > 0)
       item["measured_us"] = roundNumber(costs.times[i] * 1e6);
     target["kernels"].push_back(item);

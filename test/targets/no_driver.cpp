@@ -1,6 +1,7 @@
 // gpu-run without a GPU, for systems whose programs have no dlopen.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/gpu/driver.h"
+#include "tools/gpu/launch_times.h"
 
 #include <chrono>
 #include <cstdio>
@@ -24,5 +25,9 @@ void Driver::release(void *) const {}
 void Driver::copyIn(void *, const void *, size_t) const {}
 void Driver::copyWithin(void *, const void *, size_t) const {}
 void Driver::wait() const {}
+
+void timeLaunches(const ortc_device *, void *) {}
+void forgetTimes() {}
+std::string describeTimes() { return "[]"; }
 
 } // namespace ortc::gpucheck

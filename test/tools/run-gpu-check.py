@@ -95,6 +95,12 @@ def main():
     assert rows["memory of the device"]["most_for_code_and_graphs"] == 0, rows  # and gives code and graphs none of it
     assert rows["compute-sanitizer"]["status"] == "SKIPPED", rows
     assert rows["speed gpt2-small"]["losses_apart"] == 0, rows
+    kernels = rows["speed gpt2-small"]["kernels"]
+    launches = json.loads((pack / "pack.json").read_text())["speed"]["gpt2-small"]["artifacts"][0]["launches"]
+    assert sum(row["times"] for row in kernels) >= launches, (launches, kernels)  # a kernel of the plan is one launch or more
+    assert all(row["us"] > 0 and row["blocks"] > 0 and row["threads"] % 32 == 0 for row in kernels), kernels
+    assert "ms in kernels, most in kernel_" in rows["speed gpt2-small"]["text"], rows
+    assert rows["speed product-1024"]["kernels"], rows
     assert rows["speed of copies"]["rate"] > 0 and rows["speed product-1024"]["rate"] > 0, rows
     rows = check(pack, "no-such-driver", status=77)
     assert rows["device"]["status"] == "SKIPPED", rows

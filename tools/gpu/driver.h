@@ -30,6 +30,7 @@ public:
   /// Does not wait.
   void copyWithin(void *to, const void *from, size_t bytes) const;
   void wait() const;
+  void *getLibrary() const { return library; }
 
 private:
   void *library = nullptr;

@@ -11,6 +11,8 @@
 //   predict FILE              outputs for the next slice, as safetensors
 //   place                     from here on inputs (their first slice) and outputs lie in memory of the device
 //   time ENTRY SECONDS        how long a step takes: train, predict, gradients, or gradients and then update
+//   kernels ENTRY STEPS       how long each kernel takes in so many steps that are waited for, kernel by kernel; every
+//                             step of the run is then without graphs
 //   memory                    how much memory of the device is in use now
 //   copy BYTES                how fast the device copies within its memory
 //
@@ -28,6 +30,7 @@
 #include "ortc/ortc.h"
 #include "tools/gpu/driver.h"
 #include "tools/gpu/files.h"
+#include "tools/gpu/launch_times.h"
 
 using namespace ortc::gpucheck;
 
@@ -271,6 +274,19 @@ void timeCopies(Run &run, size_t bytes) {
   run.driver.release(to);
 }
 
+/// The first step is not counted: it makes the code ready.
+void timeKernels(Run &run, const std::string &entry, int steps) {
+  if (!run.device)
+    return;
+  for (int i = 0; i <= steps; i++) {
+    step(run, entry, /*wait=*/true);
+    run.driver.wait();
+    if (i == 0)
+      forgetTimes();
+  }
+  say(run, "kernels_" + entry, describeTimes());
+}
+
 void train(Run &run, int steps) {
   for (int i = 0; i < steps; i++) {
     double loss = 0;
@@ -309,6 +325,8 @@ int act(Run &run, const std::vector<std::string> &arguments) {
     timeCopies(run, std::strtoull(value.c_str(), nullptr, 10));
   else if (action == "time" && arguments.size() > 2)
     return timeEntry(run, value, std::atof(arguments[2].c_str())), 3;
+  else if (action == "kernels" && arguments.size() > 2)
+    return timeKernels(run, value, std::max(1, std::atoi(arguments[2].c_str()))), 3;
   else
     return 0;
   return 2;
@@ -355,6 +373,9 @@ int main(int count, char **texts) {
       return kWrongUsage;
     run.inputs[arguments[next + 1].substr(0, equal)].bytes = readFile(arguments[next + 1].substr(equal + 1));
   }
+  if (run.device && std::find(arguments.begin() + static_cast<ptrdiff_t>(next), arguments.end(), "kernels") !=
+                        arguments.end())
+    timeLaunches(run.device, run.driver.getLibrary());
   open(run, arguments[0].c_str());
   return perform(run, {arguments.begin() + static_cast<ptrdiff_t>(next), arguments.end()});
 }

@@ -13,7 +13,7 @@ import subprocess
 
 FLAGS = ["-std=c++17", "-O1", "-I.", "-Iruntime/include"]
 NO_DEVICE = 4  # ORTC_E_TARGET of ortc.h: no driver, or no GPU
-OWN_SOURCES = ["tools/gpu/gpu_run.cpp", "tools/gpu/driver.cpp", "tools/gpu/files.cpp"]
+OWN_SOURCES = ["tools/gpu/gpu_run.cpp", "tools/gpu/driver.cpp", "tools/gpu/files.cpp", "tools/gpu/launch_times.cpp"]
 
 
 class Failure(Exception):

@@ -21,6 +21,7 @@ STEPS = 20  # whose losses are compared
 LOSS_TOLERANCE = 1e-4  # relative
 COPY_BYTES = 1 << 30  # or a 16th of the device's memory
 COPY_GOAL, PRODUCT_GOAL = 0.8, 0.6
+KERNEL_STEPS, KERNEL_SECONDS = 5, 40  # whose launches are timed one by one; what that may take
 OWN_SECONDS = 150  # that a model may take, reading and hashing half a GiB of weights included
 TORCH_SECONDS = 150  # that a job may take: compiling a model is among them
 HERE = Path(__file__).resolve().parent
@@ -112,9 +113,31 @@ def run_workload(context, name, work):
     else:
         actions = ["place", "time", "predict", seconds]
     facts = runner.run(context.program, [artifact, *flags, *actions], timeout=min(OWN_SECONDS, context.report.left()))
+    kernels = ["load", weights, "place", "kernels", "train"] if torch["kind"] == "train" else ["place", "kernels", "predict"]
+    facts["kernels"], facts["kernels_missing"] = time_kernels(context, [artifact, *flags, *kernels, str(KERNEL_STEPS)])
     job = {**torch, "weights": weights, "inputs": inputs, "slices": slices_of(described), "steps": STEPS, "seconds": context.measure}
     variants = {"gpt2": ["eager", "compile"], "resnet18": ["eager", "channels_last", "compile"]}.get(torch.get("module"), [""])
     return {**facts, "images": row["images"], "launches": row["launches"]}, [{**job, "variant": variant} for variant in variants]
+
+
+def time_kernels(context, command):
+    """Rows of the launches of a step, each timed by itself, and why there are none."""
+    if context.report.left() < KERNEL_SECONDS + 60:
+        return [], "no time is left"
+    try:
+        facts = runner.run(context.program, command, timeout=KERNEL_SECONDS)
+    except runner.Failure as failure:  # the step has been timed: that counts
+        return [], str(failure)
+    return next(rows for key, rows in facts.items() if key.startswith("kernels_")), None
+
+
+def describe_kernels(facts):
+    """Where most of a step goes."""
+    rows = facts["kernels"]
+    if not rows:
+        return f"its kernels were not timed: {facts['kernels_missing']}"
+    first = max(rows, key=lambda row: row["times"] * row["us"])
+    return f"{sum(row['times'] * row['us'] for row in rows) / 1e3:.2f} ms in kernels, most in {first['kernel']}, {first['times']:g} x {first['us']:.1f} us"
 
 
 def measure_apart(some, others):
@@ -143,6 +166,8 @@ def judge_training(context, name, ours, theirs, copies):
             # How far rounding alone takes the losses of this model.
             figures["torch_apart"] = measure_apart(facts["losses"], figures["torch_eager"]["losses"])
             text.append(f"whose other layout's are within {figures['torch_apart']:.1e}")
+    figures["kernels"] = ours["kernels"]
+    text.append(describe_kernels(ours))
     found = checks.count_memory(ours)
     figures.update(found)
     text.append(f"{sum(ours['regions'].values()) / 2**20:.0f} MiB of regions, {found['beside_regions'] / 2**20:.2f} MiB above them, "
@@ -179,7 +204,8 @@ def judge_kernel(context, name, ours, theirs, copies):
         text.append(facts["error"])
     else:
         figures["torch_ms"] = facts["ms"]
-    figures.update(rate=rate, **({"share": share} if goal else {}))
+    figures.update(rate=rate, kernels=ours["kernels"], **({"share": share} if goal else {}))
+    text.append(describe_kernels(ours))
     return "slow" if goal and share < goal else "ok", "; ".join(text), figures
 
 

@@ -57,7 +57,7 @@ void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body, int64_t r
     b.guarded(StatusBlock(b, arguments.status).isGood(), [&] { body(b, arguments); });
   else
     body(b, arguments);
-  kernel.launches.push_back({std::move(symbol), blocks, threads, spaceBytes});
+  kernel.launches.push_back({std::move(symbol), blocks, threads, spaceBytes, /*steps=*/0});
 }
 
 void KernelBuilder::launchThreads(int64_t count,

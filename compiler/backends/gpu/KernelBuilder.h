@@ -18,12 +18,14 @@ struct Launch {
   std::string symbol;
   int64_t blocks = 1, threads = 1;
   int64_t sharedBytes = 0; ///< that a block shares beside arrays of a fixed size
+  int64_t steps = 0;       ///< of products: how often a block passes through the loop along the depth
 };
 
 /// A kernel of the plan: one launch after another.
 struct GpuKernel {
   std::vector<Launch> launches;
   int64_t scratchBytes = 0; ///< multiple of 64
+  double cycles = 0;        ///< of all launches on the machine of `kernels::ReferenceGpu`; 0: not estimated
 };
 
 /// What generators must know beside the kernel.
@@ -95,6 +97,12 @@ public:
 
   /// Whether a buffer may share memory with another one of the call.
   bool isInPlace(unsigned buffer) const { return !buffers[buffer].distinct; }
+
+  /// Of the launch that was added last, and of the whole kernel.
+  void noteProduct(int64_t steps, double cycles) {
+    kernel.launches.back().steps = steps;
+    kernel.cycles = cycles;
+  }
 
   GpuKernel take() { return std::move(kernel); }
 

@@ -89,6 +89,7 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
   ProductCut cut = chooseCut(shape, candidates, shape.mayCutDepth, kMatrixPartUnit);
   plan.tile = kTiles[cut.tile];
   plan.parts = cut.parts;
+  plan.cycles = estimateCycles(shape, candidates[cut.tile], cut.parts);
   plan.tile.isAsync = plan.format.isExact() && isCopied(shape, Side::row) && isCopied(shape, Side::column);
   if (plan.tile.isAsync)
     plan.tile.stages = 3;

@@ -51,6 +51,7 @@ struct MatrixPlan {
   MatrixTile tile;
   int64_t parts = 1;    ///< of the depth, which depend on the shape and the format only
   int64_t resident = 1; ///< blocks for which registers suffice on a multiprocessor
+  double cycles = 0;    ///< `estimateCycles`
 };
 
 /// Nothing where a product is not for tensor cores: it is small, of f64, or the processor has none that are known.

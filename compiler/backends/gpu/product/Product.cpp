@@ -95,7 +95,8 @@ public:
       const TileCandidate &tile = tiles[chooseTile(shape, tiles)];
       // ptxas comes to two blocks of the largest tile by itself; where it must, it spills.
       bool isLargest = tile.rows * tile.columns == 128 * 128;
-      emitTiles({tile.rows, tile.columns, tile.depth, isLargest ? 0 : tile.resident});
+      emitTiles({tile.rows, tile.columns, tile.depth, isLargest ? 0 : tile.resident},
+                estimateCycles(shape, tile, shape.parts));
     }
     if (shape.parts > 1)
       emitJoin();
@@ -133,7 +134,12 @@ private:
     memref::StoreOp::create(b, sum, partSums(b, scratch), ValueRange{at});
   }
 
-  void emitTiles(const ProductTile &tile) {
+  /// Steps of a block, each of so much of the depth.
+  int64_t stepsOf(int64_t depth) const {
+    return llvm::divideCeilSigned(shape.parts > 1 ? shape.partDepth() : shape.depth, depth);
+  }
+
+  void emitTiles(const ProductTile &tile, double cycles) {
     int64_t blocks = shape.parts * countTiles(shape, tile);
     auto body = [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
       auto access = makeAccess(arguments.buffers);
@@ -143,6 +149,7 @@ private:
                });
     };
     kernel.launch(blocks, kTileThreads, body, tile.resident);
+    kernel.noteProduct(stepsOf(tile.depth), cycles);
   }
 
   void emitMatrixTiles(const MatrixPlan &plan) {
@@ -155,6 +162,7 @@ private:
                      });
     };
     kernel.launch(blocks, plan.tile.threads(), body, plan.resident);
+    kernel.noteProduct(stepsOf(plan.tile.depth), plan.cycles);
   }
 
   void emitThreads() {

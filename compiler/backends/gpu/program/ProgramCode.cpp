@@ -14,6 +14,8 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -144,6 +146,26 @@ double estimateSeconds(const kernels::KernelWork &work, bool isDouble, const Pro
          std::max(flops / (isDouble ? processor.doubleRate : processor.flopRate), bytes / processor.byteRate);
 }
 
+double estimateSeconds(const GpuKernel &kernel, const kernels::KernelWork &work, bool isDouble,
+                       const Processor &processor) {
+  using Gpu = kernels::ReferenceGpu;
+  // Others are so much faster or slower as their data sheets say.
+  static const Processor &reference = *findProcessor("sm_90");
+  double speed = Gpu::kClock * processor.flopRate / reference.flopRate;
+  double byteRate = Gpu::kBytesPerCycle * Gpu::kClock * processor.byteRate / reference.byteRate;
+  double bytes = static_cast<double>(work.bytesRead + work.bytesWritten);
+  if (kernel.cycles > 0)
+    return std::max(kernel.cycles / speed, bytes / byteRate + kLaunchSeconds);
+  double flops = static_cast<double>(work.flops) / (isDouble ? processor.doubleRate : processor.flopRate);
+  double threads = 0;
+  for (const Launch &launch : kernel.launches)
+    threads = std::max(threads, static_cast<double>(launch.blocks * launch.threads));
+  threads = std::clamp<double>(threads, 1, Gpu::kProcessors * Gpu::kThreads);
+  double waits = std::ceil(bytes / (threads * Gpu::kBytesOnTheWay)) * Gpu::kLoadLatency / speed;
+  return static_cast<double>(kernel.launches.size()) * kLaunchSeconds +
+         std::max({flops, bytes / byteRate, waits});
+}
+
 Status annotateKernels(ModuleOp module, const Processor &processor, const backends::CodeOptions &options) {
   std::vector<func::FuncOp> functions = backends::listKernels(module);
   std::vector<Job> jobs;
@@ -153,7 +175,8 @@ Status annotateKernels(ModuleOp module, const Processor &processor, const backen
   }
   ORTC_TRY(runJobs(jobs, processor, options.threads));
   for (auto [function, job] : llvm::zip_equal(functions, jobs)) {
-    double seconds = estimateSeconds(kernels::workOf(function), backends::usesDoubles(function), processor);
+    double seconds =
+        estimateSeconds(job.kernel, kernels::workOf(function), backends::usesDoubles(function), processor);
     backends::annotateKernel(function, seconds, job.kernel.scratchBytes);
   }
   return {};
@@ -191,6 +214,9 @@ static backends::KernelInfo describe(const Job &job) {
   info.chunks = 0;
   for (const Launch &launch : job.kernel.launches)
     info.chunks += launch.blocks;
+  for (const Launch &launch : job.kernel.launches)
+    if (launch.steps)
+      info.steps[launch.symbol] = launch.steps;
   return info;
 }
 
@@ -254,6 +280,8 @@ Expected<backends::TargetCode> compilePrograms(ModuleOp module, const kernels::P
       return Status::failure("kernel " + job.name +
                              " needs more scratch than the plan has; please report this with the model");
     code.kernels.push_back(describe(job));
+    code.kernels.back().seconds =
+        estimateSeconds(job.kernel, kernels::workOf(function), backends::usesDoubles(function), processor);
     uint32_t arguments =
         function.getNumArguments() + function.getNumResults() + (job.kernel.scratchBytes > 0) + 1;
     addKernel(table, job, arguments, static_cast<uint32_t>(kernels.first + i));

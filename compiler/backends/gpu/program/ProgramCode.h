@@ -4,14 +4,20 @@
 
 #include "compiler/backends/Backend.h"
 #include "compiler/backends/gpu/KernelBuilder.h"
+#include "compiler/kernels/SumOrder.h"
 
 namespace ortc::gpu {
 
 /// Seconds of a launch that does nothing.
-inline constexpr double kLaunchSeconds = 3e-6;
+inline constexpr double kLaunchSeconds = kernels::ReferenceGpu::kLaunchCycles / kernels::ReferenceGpu::kClock;
 
-/// Seconds of a kernel, by a table.
+/// Seconds of a kernel whose launches are not known, by a table.
 double estimateSeconds(const kernels::KernelWork &work, bool isDouble, const Processor &processor);
+
+/// Seconds of a kernel by its launches: products as they are cut (product/ProductCut.h), others by the bytes that so
+/// many threads have on their way at once.
+double estimateSeconds(const GpuKernel &kernel, const kernels::KernelWork &work, bool isDouble,
+                       const Processor &processor);
 
 /// Backend::Target::survey.
 Status annotateKernels(mlir::ModuleOp module, const Processor &processor,
