@@ -165,6 +165,8 @@ std::string classOfText(const std::string &text) {
     return "store." + spaceOf(parts) + "." + bitsOf(parts);
   if (isOneOf(op, {"atom", "red"}))
     return "atomic." + spaceOf(parts);
+  if (op == "mbarrier" || contains(parts, "mbarrier"))
+    return "mbarrier";
   if (op == "cp")
     return contains(parts, "commit_group") || contains(parts, "wait_group") || contains(parts, "wait_all")
                ? "cp.async.group"

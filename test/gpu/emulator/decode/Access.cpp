@@ -220,7 +220,9 @@ void Decoder::decodeIsSpace(const Statement &s, const Parts &parts) {
 
 /// cp.async of single elements, and its groups.
 void Decoder::decodeCopyAsync(const Statement &s, const Parts &parts) {
-  if (!contains(parts, "async") || contains(parts, "bulk") || contains(parts, "mbarrier"))
+  if (contains(parts, "async") && contains(parts, "mbarrier"))
+    return decodeMbarrier(s, parts);
+  if (!contains(parts, "async") || contains(parts, "bulk"))
     fail("unknown instruction '" + s.opcode + "'");
   const bool isWaiting = contains(parts, "wait_group"), isWaitingForAll = contains(parts, "wait_all");
   if (isWaiting || isWaitingForAll || contains(parts, "commit_group")) {

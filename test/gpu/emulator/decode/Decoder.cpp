@@ -136,6 +136,7 @@ void Decoder::decodeStatement(const Statement &s) {
       {"stmatrix", &Decoder::decodeMatrixAccess},
       {"mma", &Decoder::decodeProduct},
       {"wgmma", &Decoder::decodeGroupProduct},
+      {"mbarrier", &Decoder::decodeMbarrier},
       // Order and hints, which this execution does not need.
       {"membar", &Decoder::ignore},
       {"fence", &Decoder::decodeFence},

@@ -117,6 +117,7 @@ private:
   void decodeMatrixAccess(const Statement &s, const Parts &parts);
   void decodeProduct(const Statement &s, const Parts &parts);
   void decodeGroupProduct(const Statement &s, const Parts &parts);
+  void decodeMbarrier(const Statement &s, const Parts &parts);
   void decodeFence(const Statement &s, const Parts &parts);
   void decodeTrap(const Statement &s, const Parts &parts);
   uint32_t addList(const std::vector<uint32_t> &values);

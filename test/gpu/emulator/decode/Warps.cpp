@@ -248,6 +248,43 @@ void Decoder::decodeGroupProduct(const Statement &s, const Parts &parts) {
   i.needsAllLanes = true;
 }
 
+/// mbarrier.init [a], count; mbarrier.inval [a]; mbarrier.arrive d, [a][, count]; mbarrier.test_wait[.parity] p,
+/// [a], phase, also try_wait; cp.async.mbarrier.arrive[.noinc] [a]
+void Decoder::decodeMbarrier(const Statement &s, const Parts &parts) {
+  const LaneCode &code = laneCode();
+  const bool isInit = parts[1] == "init", isTest = parts[1] == "test_wait" || parts[1] == "try_wait",
+             isCopy = parts[0] == "cp", isArrival = isCopy || parts[1] == "arrive";
+  for (std::string_view part : {"expect_tx", "noComplete", "cluster", "shared::cluster"})
+    if (contains(parts, part))
+      fail("unknown instruction '" + s.opcode + "'");
+  if (!isInit && !isTest && !isArrival && parts[1] != "inval")
+    fail("unknown instruction '" + s.opcode + "'");
+  const size_t first = isTest || (isArrival && !isCopy) ? 1 : 0; // of the address
+  want(s, first + 1 + (isInit || isTest), first + 1 + (isInit || isTest || (isArrival && !isCopy)) + isTest);
+  Instruction at;
+  at.space = spaceOf(parts);
+  setAddress(at, s.operands[first]);
+  noteGranule(at.space, 8);
+  const bool isParity = contains(parts, "parity");
+  uint32_t b = kNone, d = kNone;
+  if (s.operands.size() > first + 1)
+    b = source(s.operands[first + 1], isTest && !isParity ? 64 : 32);
+  if (first)
+    d = result(s.operands[0], isTest ? 1 : 64);
+  Instruction &i = emit(isTest ? Action::Poll : Action::Access, isInit      ? code.initializeBarrier
+                                                                : isTest    ? code.testBarrier
+                                                                : isArrival ? code.arriveAtBarrier
+                                                                            : code.invalidateBarrier);
+  i.space = at.space;
+  i.a = at.a;
+  i.isWide = at.isWide;
+  i.offset = at.offset;
+  i.bytes = 8;
+  i.b = b;
+  i.d = d;
+  i.mode = isCopy ? (contains(parts, "noinc") ? 1 : 2) : isParity;
+}
+
 /// Only the fence between the generic and the asynchronous proxy matters here.
 void Decoder::decodeFence(const Statement &, const Parts &parts) {
   if (contains(parts, "proxy") && contains(parts, "async"))

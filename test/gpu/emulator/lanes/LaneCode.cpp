@@ -31,6 +31,7 @@ LaneCode makeLaneCode() {
   listAtomics(code);
   listTiles(code);
   listGroupProducts(code);
+  listMbarriers(code);
   code.products = products();
   code.rounded = rounded;
   code.runWarp = runWarp;

@@ -16,6 +16,8 @@ struct LaneCode {
   OperationList products;
   /// wgmma; mode of a product: 0 bf16, 1 f16.
   Handler beginProduct, orderProducts, fenceProxy;
+  /// mbarrier.
+  Handler initializeBarrier, invalidateBarrier, arriveAtBarrier, testBarrier;
   /// By log2 of the bytes of an element.
   Handler load[4], store[4];
   Handler copyAsync, waitForCopies, loadMatrix, storeMatrix;

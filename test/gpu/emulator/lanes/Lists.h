@@ -17,6 +17,7 @@ void listAtomics(LaneCode &code);
 OperationList products();
 void listTiles(LaneCode &code);
 void listGroupProducts(LaneCode &code);
+void listMbarriers(LaneCode &code);
 void runWarp(Warp &warp);
 void runCountedWarp(Warp &warp);
 

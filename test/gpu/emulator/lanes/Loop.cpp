@@ -100,6 +100,7 @@ template <bool isCounted> void runEither(Warp &warp) {
     uint64_t &executed;
     ~Count() { warp.laneInstructions += executed; }
   } count{warp, executed};
+  warp.isPolling = false;
   while (takeGroup(warp, place, mask)) {
     const uint32_t lanes = uint32_t(__builtin_popcount(mask));
     const uint32_t limit = nextPlace(warp, place);
@@ -152,8 +153,19 @@ template <bool isCounted> void runEither(Warp &warp) {
         break;
       }
       if constexpr (isCounted)
-        if (i.action == Action::BranchTable || i.action == Action::Exit)
+        if (i.action == Action::BranchTable || i.action == Action::Exit || i.action == Action::Poll)
           warp.counter->note(warp, i, active);
+      if (i.action == Action::Poll) {
+        i.run(warp, i, active);
+        if (warp.block->isFailed)
+          return stop(warp, place, mask, WarpState::Failed);
+        if (warp.isPolling)
+          return warp.polled = &i, stop(warp, place + 1, mask, WarpState::Ready);
+        if (++place != limit)
+          continue;
+        insertGroup(warp, place, mask, false);
+        break;
+      }
       if (i.action == Action::BranchTable) {
         if (!branchByTable(warp, i, active))
           return stop(warp, place, mask, WarpState::Failed);

@@ -59,6 +59,13 @@ struct ProxyFence {
   uint32_t time, lanes;
 };
 
+/// A barrier in shared memory.
+struct Mbarrier {
+  uint32_t at, expected, pending;
+  uint64_t phase;
+  uint32_t completedAt; ///< the block's clock when the last phase ended
+};
+
 struct Block {
   Launch *launch = nullptr;
   /// As the launch has it.
@@ -71,6 +78,7 @@ struct Block {
   SharedAccess *writes = nullptr, *reads = nullptr;
   /// Of each warp: when its lanes made writes visible to the asynchronous proxy, in order.
   std::vector<ProxyFence> *fences = nullptr;
+  std::vector<Mbarrier> *mbarriers = nullptr;
   /// Synchronisations so far.
   uint32_t clock = 1;
   uint64_t instructionClock = 0;

@@ -13,6 +13,8 @@ namespace ortc::emulator {
 namespace {
 
 constexpr size_t kCacheLine = 64;
+/// Turns of all warps without an arrival after which there will be none.
+constexpr uint32_t kMostIdleRounds = 10000;
 
 template <class T> T *align(std::vector<T> &memory, size_t count) {
   memory.resize(count + kCacheLine / sizeof(T));
@@ -65,6 +67,7 @@ void BlockRunner::begin(Launch &newLaunch, const Order &order) {
   block.globalGranule = kernel->globalGranule;
   block.sharedGranule = kernel->sharedGranule;
   block.fences = fences.data();
+  block.mbarriers = &mbarriers;
   block.shared = align(shared, launch->sharedBytes);
   block.sharedState = align(sharedState, launch->sharedBytes);
   if (block.isChecked) {
@@ -216,6 +219,7 @@ void BlockRunner::startBlock(uint64_t number) {
   ++block.clock;
   for (std::vector<ProxyFence> &each : fences)
     each.clear();
+  mbarriers.clear();
   for (Barrier &barrier : barriers)
     barrier = {};
   const uint32_t threads = launch->threads();
@@ -225,6 +229,7 @@ void BlockRunner::startBlock(uint64_t number) {
     warp.blockTime = warp.warpTime = block.clock;
     warp.state = WarpState::Ready;
     warp.groupCount = 0;
+    warp.isPolling = false;
     warp.copies->clear();
     warp.products->clear();
     insertGroup(warp, 0, warp.alive, false);
@@ -237,8 +242,10 @@ void BlockRunner::startBlock(uint64_t number) {
 void BlockRunner::run(uint64_t number) {
   startBlock(number);
   auto *runWarp = launch->counts ? laneCode().runCountedWarp : laneCode().runWarp;
+  uint32_t idleRounds = 0;
   while (true) {
-    bool hasRun = false;
+    bool hasRun = false, hasOnlyPolled = true;
+    const uint32_t before = block.clock;
     size_t done = 0;
     for (uint32_t k : warpOrder) {
       Warp &warp = warps[k];
@@ -247,6 +254,7 @@ void BlockRunner::run(uint64_t number) {
         runWarp(warp);
         if (warp.state == WarpState::Failed || launch->isFailed.load(std::memory_order_relaxed))
           return;
+        hasOnlyPolled &= warp.isPolling;
         if (warp.state == WarpState::AtBarrier || warp.state == WarpState::Arrived)
           arrive(warp);
         if (block.isFailed)
@@ -261,6 +269,9 @@ void BlockRunner::run(uint64_t number) {
     }
     if (!hasRun)
       return reportDeadlock();
+    idleRounds = hasOnlyPolled && block.clock == before ? idleRounds + 1 : 0;
+    if (idleRounds == kMostIdleRounds)
+      return reportPolling();
   }
 }
 
@@ -311,6 +322,14 @@ void BlockRunner::reportDeadlock() {
                   left, elsewhere);
     return report(warp, kernel->code[warp.barrierStatement], 0, Failure::LaunchFailed, text);
   }
+}
+
+/// All warps that could go on test an mbarrier again and again.
+void BlockRunner::reportPolling() {
+  for (Warp &warp : warps)
+    if (warp.isPolling)
+      return report(warp, *warp.polled, 0, Failure::LaunchFailed,
+                    "nobody is left who could end the phase that it waits for");
 }
 
 void BlockRunner::end() {

@@ -35,6 +35,7 @@ private:
   void arrive(Warp &warp);
   void release(Barrier &barrier);
   void reportDeadlock();
+  void reportPolling();
 
   Launch *launch = nullptr;
   const Kernel *kernel = nullptr;
@@ -43,6 +44,7 @@ private:
   std::vector<PendingCopies> copies;
   std::vector<PendingProducts> products;
   std::vector<std::vector<ProxyFence>> fences;
+  std::vector<Mbarrier> mbarriers;
   Counter counter;
   std::vector<std::byte> registers, local, shared;
   std::vector<uint8_t> sharedState;

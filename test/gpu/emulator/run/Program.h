@@ -40,7 +40,8 @@ enum class Action : uint8_t {
   BranchTable, ///< to what list[a cell] says
   Exit,
   Barrier,
-  Arrive ///< at a barrier, without waiting
+  Arrive, ///< at a barrier, without waiting
+  Poll    ///< may fail; where it sets the warp's isPolling, others get their turn
 };
 
 struct Instruction {

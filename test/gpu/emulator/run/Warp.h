@@ -45,6 +45,9 @@ struct Warp {
   /// Times of the block's clock: of the last barrier, of the last synchronisation of the warp.
   uint32_t blockTime = 0, warpTime = 0;
   uint32_t carry[kLanes] = {};
+  /// It asked for what has not come yet.
+  bool isPolling = false;
+  const Instruction *polled = nullptr;
   uint64_t laneInstructions = 0;
 
   template <class Cell> Cell *cells(uint32_t place) { return reinterpret_cast<Cell *>(registers + place); }
