@@ -73,6 +73,8 @@ struct ReferenceGpu {
   static constexpr int64_t kProcessors = 132;
   static constexpr double kLaunchCycles = 3900, kBytesPerCycle = 1396, kIssueShare = 0.80,
                           kStepLatency = 1300;
+  /// What a multiprocessor reads of the cache that all share: 5.6 TB/s in all (published measurements of an H100).
+  static constexpr double kCachedBytesPerCycle = 24;
   /// Cycles that a thread which joins parts takes for each (an estimate: four loads at a time).
   static constexpr double kJoinLatency = 150;
   /// Of kernels that are no products: bytes that a thread has on their way at once, and how many cycles that takes.

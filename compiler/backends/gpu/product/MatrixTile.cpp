@@ -36,19 +36,29 @@ int64_t MatrixFormat::products() const {
   return count;
 }
 
-/// Tiles by what their warps make: at most 64 x 32 results a warp, whose sums and operands are 255 registers at most.
-static constexpr MatrixTile kTiles[] = {
-    {128, 128, 64, 32}, {128, 64, 64, 32}, {64, 128, 64, 32}, {64, 64, 32, 32}};
+/// A tile, and registers that a thread needs at most where nothing is split, loaded or gathered.
+struct KnownTile {
+  MatrixTile tile;
+  int64_t registers;
+};
+/// The first ones are for all formats: with parts of f32 numbers a warp has registers for 64 x 32 results.
+static constexpr KnownTile kTiles[] = {
+    {{128, 128, 64, 32}, 128}, {{128, 64, 64, 32}, 128},  {{64, 128, 64, 32}, 128}, {{64, 64, 32, 32}, 128},
+    {{128, 128, 64, 64}, 255}, {{128, 256, 64, 64}, 255}, {{256, 128, 64, 64}, 255}};
+static constexpr size_t kTilesOfParts = 4;
 
 /// Blocks of a multiprocessor with 65,536 registers, of so many a thread.
 static int64_t blocksWith(const MatrixTile &tile, int64_t registers) {
   return std::max<int64_t>((int64_t(64) << 10) / (registers * tile.threads()), 1);
 }
 
-/// Cycles of a step on the machine of `ReferenceGpu`. An instruction of a tensor core takes 1.61 (62 % of the data
-/// sheet's rate, what mma.sync reaches on an H100: arXiv 2402.13499); others, as ptxas 13 makes them: an addition for
-/// each sum that is promoted, 5.5 to load and split a f32 number, 1 for one that is copied.
-static TileCandidate estimateTile(const MatrixTile &tile, const MatrixFormat &format) {
+/// Cycles of a step on the machine of `ReferenceGpu`: of the tensor cores, of all instructions, or of the cache that
+/// the operands come from. An instruction of a tensor core takes 1.61 (62 % of the data sheet's rate, what mma.sync
+/// reaches on an H100: arXiv 2402.13499); others, as ptxas 13 makes them: an addition for each sum that is promoted,
+/// 5.5 to load and split a f32 number, 1 for one that is copied.
+static TileCandidate estimateTile(const KnownTile &known, const ProductShape &shape,
+                                  const MatrixFormat &format) {
+  const MatrixTile &tile = known.tile;
   constexpr double kProductCycles = 1.61, kSplit = 5.5, kCopied = 1, kLoop = 50, kSchedulers = 4,
                    kEnds = 2500, kStored = 20;
   auto warps = static_cast<double>(tile.warps());
@@ -64,7 +74,14 @@ static TileCandidate estimateTile(const MatrixTile &tile, const MatrixFormat &fo
     return elements * (format.partsOf(side) == 1 ? kCopied : kSplit);
   };
   double others = kLoop + staged(Side::row) + staged(Side::column) + (format.isExact() ? 0 : products * 4);
-  double cycles = std::max(multiplied * warps * kProductCycles, cyclesOf(multiplied * 1.2 + others));
+  auto bytes = [&](Side side) {
+    Type narrow = shape.layoutOf(side).narrow;
+    unsigned bits = (narrow ? narrow : shape.element).getIntOrFloatBitWidth();
+    return static_cast<double>(tile.extentOf(side) * tile.depth * bits / 8);
+  };
+  double cycles =
+      std::max({multiplied * warps * kProductCycles, cyclesOf(multiplied * 1.2 + others),
+                (bytes(Side::row) + bytes(Side::column)) / kernels::ReferenceGpu::kCachedBytesPerCycle});
   double stored = static_cast<double>(tile.rows * tile.columns) / static_cast<double>(tile.threads());
   return {tile.rows,
           tile.columns,
@@ -73,7 +90,7 @@ static TileCandidate estimateTile(const MatrixTile &tile, const MatrixFormat &fo
           format.isExact() ? kernels::ReferenceGpu::kStepLatency / 4
                            : kernels::ReferenceGpu::kStepLatency / 2,
           kEnds + cyclesOf(kStored * stored),
-          blocksWith(tile, format.isExact() ? 128 : 255)};
+          blocksWith(tile, format.isExact() ? known.registers : 255)};
 }
 
 std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor &processor) {
@@ -84,10 +101,12 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
   MatrixPlan plan;
   plan.format = formatOf(shape);
   SmallVector<TileCandidate> candidates;
-  for (const MatrixTile &tile : kTiles)
-    candidates.push_back(estimateTile(tile, plan.format));
+  for (const KnownTile &known :
+       ArrayRef(kTiles).take_front(plan.format.isExact() ? std::size(kTiles) : kTilesOfParts))
+    candidates.push_back(estimateTile(known, shape, plan.format));
   ProductCut cut = chooseCut(shape, candidates, shape.mayCutDepth, kMatrixPartUnit);
-  plan.tile = kTiles[cut.tile];
+  const KnownTile &chosen = kTiles[cut.tile];
+  plan.tile = chosen.tile;
   plan.parts = cut.parts;
   plan.cycles = estimateCycles(shape, candidates[cut.tile], cut.parts);
   plan.tile.isAsync = plan.format.isExact() && isCopied(shape, Side::row) && isCopied(shape, Side::column);
@@ -95,7 +114,10 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
     plan.tile.stages = 3;
   // Where places are computed anew or numbers pass through registers, 128 are too few.
   bool isLean = plan.tile.isAsync && !shape.isGathered;
-  plan.resident = blocksWith(plan.tile, !plan.format.isExact() ? 255 : isLean ? 128 : 168);
+  int64_t registers = !plan.format.isExact() ? 255
+                      : isLean               ? chosen.registers
+                                             : std::max<int64_t>(chosen.registers, 168);
+  plan.resident = blocksWith(plan.tile, registers);
   return plan;
 }
 

@@ -35,15 +35,17 @@ int64_t SharedTile::movesOf(int64_t elements) const {
   return moves / plan.tile.threads();
 }
 
-std::pair<Value, Value> SharedTile::unitOf(int64_t move, int64_t elements) {
+SharedTile::Unit SharedTile::unitOf(int64_t move, int64_t elements, int64_t piece) {
   int64_t inLine = lineElements() / elements, threads = plan.tile.threads();
   assert(threads % inLine == 0 && "a move is of whole lines");
-  Value line = b.add(b.div(thread, inLine), move * (threads / inLine));
-  return {line, b.mul(b.rem(thread, inLine), elements)};
+  Unit unit{b.add(b.div(thread, inLine), move * (threads / inLine)), {}};
+  Value first = b.mul(b.rem(thread, inLine), piece);
+  for (int64_t i = 0; i < elements / piece; ++i)
+    unit.pieces.push_back(b.add(first, i * inLine * piece));
+  return unit;
 }
 
-ElementPlace SharedTile::locate(ProductAccess &access, Value start, Value line, Value element,
-                                int64_t elements) {
+ElementPlace SharedTile::locate(ProductAccess &access, Value start, Value line, Value element) {
   Value index = b.add(firstIndex, layout.isAlongDepth ? line : element);
   Value step = layout.isAlongDepth ? element : line;
   int64_t size = side == Side::row ? shape.rows : shape.columns;
@@ -59,12 +61,12 @@ ElementPlace SharedTile::locate(ProductAccess &access, Value start, Value line, 
 void SharedTile::copy(ProductAccess &access, Value start, Value stage) {
   Value to = placeOf(stage);
   for (int64_t move = 0; move < movesOf(kChunk); ++move) {
-    auto [line, element] = unitOf(move, kChunk);
-    ElementPlace from = locate(access, start, line, element, kChunk);
+    Unit unit = unitOf(move, kChunk, kChunk);
+    ElementPlace from = locate(access, start, unit.line, unit.pieces[0]);
     // Where nothing is copied the address still has to be one.
     Value at =
         from.inside ? arith::SelectOp::create(b, from.inside, from.at, b.index(0)).getResult() : from.at;
-    Value target = b.advance(to, offsetOf(line, b.div(element, kChunk)));
+    Value target = b.advance(to, offsetOf(unit.line, b.div(unit.pieces[0], kChunk)));
     copyAsync(b, target, b.pointerTo(from.buffer, at), from.inside);
   }
 }
@@ -78,38 +80,36 @@ bool SharedTile::isStoredAsItIs() const {
 
 Type SharedTile::unitElement() { return isStoredAsItIs() ? Type(b.getI16Type()) : Type(b.getF32Type()); }
 
-Value SharedTile::loadUnit(ProductAccess &access, Value start, Value line, Value element) {
-  int64_t run = std::min(layout.run, kUnit);
-  Type type = unitElement();
-  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
-  SmallVector<Value> elements;
-  for (int64_t i = 0; i < kUnit; i += run) {
-    ElementPlace from = locate(access, start, line, b.add(element, i), run);
-    auto load = [&]() -> SmallVector<Value> {
-      Type stored = cast<MemRefType>(from.buffer.getType()).getElementType();
-      SmallVector<Value> loaded;
-      if (run == 1)
-        loaded.push_back(b.loadScalar(from.buffer, from.at));
-      else
-        loaded = b.elementsOf(b.loadRun(b.pointerTo(from.buffer, from.at), stored, run));
-      if (layout.narrow && !isStoredAsItIs())
-        for (Value &each : loaded)
-          each = extendToF32(b, b.getLoc(), each, layout.narrow);
-      return loaded;
-    };
-    if (from.inside)
-      llvm::append_range(elements, b.guarded(from.inside, SmallVector<Value>(run, zero), load));
+void SharedTile::loadRun(ProductAccess &access, Value start, Value line, Value element, int64_t run,
+                         SmallVectorImpl<Value> &elements) {
+  ElementPlace from = locate(access, start, line, element);
+  auto load = [&]() -> SmallVector<Value> {
+    Type stored = cast<MemRefType>(from.buffer.getType()).getElementType();
+    SmallVector<Value> loaded;
+    if (run == 1)
+      loaded.push_back(b.loadScalar(from.buffer, from.at));
     else
-      llvm::append_range(elements, load());
-  }
-  return b.runOf(elements);
+      loaded = b.elementsOf(b.loadRun(b.pointerTo(from.buffer, from.at), stored, run));
+    if (layout.narrow && !isStoredAsItIs())
+      for (Value &each : loaded)
+        each = extendToF32(b, b.getLoc(), each, layout.narrow);
+    return loaded;
+  };
+  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(unitElement()));
+  llvm::append_range(elements,
+                     from.inside ? b.guarded(from.inside, SmallVector<Value>(run, zero), load) : load());
 }
 
 SmallVector<Value> SharedTile::load(ProductAccess &access, Value start) {
+  int64_t run = std::min(layout.run, kUnit);
   SmallVector<Value> units;
   for (int64_t move = 0; move < movesOf(kUnit); ++move) {
-    auto [line, element] = unitOf(move, kUnit);
-    units.push_back(loadUnit(access, start, line, element));
+    Unit unit = unitOf(move, kUnit, pieceOf());
+    SmallVector<Value> elements;
+    for (Value piece : unit.pieces)
+      for (int64_t i = 0; i < pieceOf(); i += run)
+        loadRun(access, start, unit.line, b.add(piece, i), run, elements);
+    units.push_back(b.runOf(elements));
   }
   return units;
 }
@@ -120,29 +120,34 @@ SmallVector<Value> SharedTile::zeros() {
   return SmallVector<Value>(movesOf(kUnit), zero);
 }
 
+SmallVector<Value> SharedTile::takeParts(SmallVectorImpl<Value> &elements, bool isLast) {
+  SmallVector<Value> pairs;
+  for (size_t i = 0; i < elements.size(); i += 2) {
+    pairs.push_back(roundPair(b, elements[i], elements[i + 1]));
+    if (isLast)
+      continue;
+    auto [low, high] = extendPair(b, pairs.back());
+    elements[i] = arith::SubFOp::create(b, elements[i], low);
+    elements[i + 1] = arith::SubFOp::create(b, elements[i + 1], high);
+  }
+  return pairs;
+}
+
 void SharedTile::store(ValueRange units, Value stage) {
   Value to = placeOf(stage);
-  for (auto [move, unit] : llvm::enumerate(units)) {
-    auto [line, element] = unitOf(move, kUnit);
-    Value offset = offsetOf(line, b.div(element, kChunk));
-    Value target = b.advance(to, b.add(offset, b.mul(b.rem(element, kChunk), 2)));
-    if (isStoredAsItIs()) {
-      b.storeRun(unit, target);
-      continue;
-    }
-    SmallVector<Value> rest = b.elementsOf(unit);
-    for (int64_t part = 0; part < parts(); ++part) {
-      SmallVector<Value> pairs;
-      for (int64_t i = 0; i < kUnit; i += 2) {
-        Value pair = roundPair(b, rest[i], rest[i + 1]);
-        pairs.push_back(pair);
-        if (part + 1 == parts())
-          continue;
-        auto [low, high] = extendPair(b, pair);
-        rest[i] = arith::SubFOp::create(b, rest[i], low);
-        rest[i + 1] = arith::SubFOp::create(b, rest[i + 1], high);
+  for (auto [move, vector] : llvm::enumerate(units)) {
+    Unit unit = unitOf(move, kUnit, pieceOf());
+    SmallVector<Value> elements = b.elementsOf(vector);
+    for (auto [number, element] : llvm::enumerate(unit.pieces)) {
+      Value offset = offsetOf(unit.line, b.div(element, kChunk));
+      Value target = b.advance(to, b.add(offset, b.mul(b.rem(element, kChunk), 2)));
+      SmallVector<Value> rest(ArrayRef<Value>(elements).slice(number * pieceOf(), pieceOf()));
+      if (isStoredAsItIs()) {
+        b.storeRun(b.runOf(rest), target);
+        continue;
       }
-      b.storeRun(b.runOf(pairs), b.advance(target, part * partBytes()));
+      for (int64_t part = 0; part < parts(); ++part)
+        b.storeRun(b.runOf(takeParts(rest, part + 1 == parts())), b.advance(target, part * partBytes()));
     }
   }
 }

@@ -39,7 +39,7 @@ public:
   mlir::Value placeOf(mlir::Value stage);
 
 private:
-  /// Neighbours that a thread loads at a time.
+  /// Elements that a thread loads at a time, and those of 16 bytes in shared memory.
   static constexpr int64_t kUnit = 4, kChunk = 8, kChunkBytes = 16;
 
   int64_t lines() const { return layout.isAlongDepth ? extent : plan.tile.depth; }
@@ -53,12 +53,21 @@ private:
   mlir::Value offsetOf(mlir::Value line, mlir::Value chunk);
   /// Units (or chunks) of `elements` that each thread moves.
   int64_t movesOf(int64_t elements) const;
-  /// The line of a thread's unit, and the first element of it in the line.
-  std::pair<mlir::Value, mlir::Value> unitOf(int64_t move, int64_t elements);
+  /// What a thread moves at a time: pieces of one line, by their first elements. Threads have theirs beside each other.
+  struct Unit {
+    mlir::Value line;
+    llvm::SmallVector<mlir::Value> pieces;
+  };
+  Unit unitOf(int64_t move, int64_t elements, int64_t piece);
+  /// Neighbours of a piece: where they are not loaded together, few, so that a warp's load is of few lines of memory.
+  int64_t pieceOf() const { return layout.run >= kUnit ? kUnit : 2; }
   /// Place of an element, with the condition that it is within the product; `element`: of the line.
-  ElementPlace locate(ProductAccess &access, mlir::Value start, mlir::Value line, mlir::Value element,
-                      int64_t elements);
-  mlir::Value loadUnit(ProductAccess &access, mlir::Value start, mlir::Value line, mlir::Value element);
+  ElementPlace locate(ProductAccess &access, mlir::Value start, mlir::Value line, mlir::Value element);
+  /// Appends `run` neighbours, loaded together.
+  void loadRun(ProductAccess &access, mlir::Value start, mlir::Value line, mlir::Value element, int64_t run,
+               llvm::SmallVectorImpl<mlir::Value> &elements);
+  /// The next part of each element, in pairs, and what remains of them.
+  llvm::SmallVector<mlir::Value> takeParts(llvm::SmallVectorImpl<mlir::Value> &elements, bool isLast);
   bool isStoredAsItIs() const;
   mlir::Type unitElement();
 
