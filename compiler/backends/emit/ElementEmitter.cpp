@@ -84,7 +84,8 @@ Value ElementEmitter::emitIndex(const IndexExpr &expr) {
   for (const IndexExpr::Dynamic &term : expr.dynamic)
     if (!isLanes(term.node))
       addTerm(b.mul(asIndex(emit(term.node)), term.scale));
-  return total ? b.add(total, expr.constant) : b.index(expr.constant);
+  int64_t constant = expr.constant + (shift ? shift * expr.scales[program.laneDim] : 0);
+  return total ? b.add(total, constant) : b.index(constant);
 }
 
 Value ElementEmitter::laneOf(Value value, int64_t lane) { return vector::ExtractOp::create(b, value, lane); }

@@ -40,6 +40,9 @@ public:
   /// 0: every dimension has one index, everything is scalar. Otherwise lanes lie along the lane dimension.
   void setWidth(int64_t lanes) { width = lanes; }
   int64_t getWidth() const { return width; }
+  /// The index along the lane dimension is so much larger than the one that was set: a constant that is added last, as
+  /// LLVM must see neighbours.
+  void setShift(int64_t lanes) { shift = lanes; }
   /// Vectors that are loaded and stored fetch those `count` indices of a dimension ahead; 0: nothing.
   void setFetch(unsigned dim, int64_t count) {
     fetchDim = dim;
@@ -96,7 +99,7 @@ private:
   llvm::SmallVector<Value> buffers;
   MathOptions options;
   llvm::SmallVector<Value> position;
-  int64_t width = 0, fetch = 0;
+  int64_t width = 0, shift = 0, fetch = 0;
   unsigned fetchDim = 0;
   Supplier supplier;
   llvm::SmallVector<llvm::DenseMap<unsigned, Value>, 4> scopes;

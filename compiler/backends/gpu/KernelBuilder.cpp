@@ -43,6 +43,8 @@ void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body, int64_t r
       function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
     if (!buffer.written)
       function.setArgAttr(i, LLVM::LLVMDialect::getReadonlyAttrName(), b.getUnitAttr());
+    function.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
+                        b.getI64IntegerAttr(std::min(alignmentOf(i), kAccessBytes)));
   }
   Block *entry = function.addEntryBlock();
   Arguments arguments;

@@ -51,6 +51,8 @@ inline constexpr llvm::StringLiteral kThreadsAttribute = "ortc.threads", kBlocks
 inline constexpr unsigned kSharedSpace = 3;
 /// Of buffers of the plan, and of memory of the host that is used in place. Slices in loops may have less.
 inline constexpr int64_t kBufferAlignment = 64;
+/// Of the widest access.
+inline constexpr int64_t kAccessBytes = 16;
 /// Bytes that a block may share without asking the driver for more.
 inline constexpr int64_t kSharedBytes = 48 << 10;
 /// Threads of most blocks.

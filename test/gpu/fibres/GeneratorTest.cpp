@@ -39,6 +39,34 @@ TEST(FibreGeneratorTest, TransposedAndInDoublePrecision) {
         KernelKind::loop, 1e-14);
 }
 
+/// Neighbours that a thread has: with what does not change along them, in place, and of several widths.
+TEST(FibreGeneratorTest, ElementwiseInRuns) {
+  check(
+      R"(func.func @k(%x: tensor<70x40x100xf32>, %b: tensor<100xf32>, %r: tensor<70xf32>) -> (tensor<70x40x100xf32>, tensor<70x40x100xi1>) attributes {plan.in_place = array<i64: 0, 0>} {
+    %c = nn.broadcast %b dims = [2] : tensor<100xf32> -> tensor<70x40x100xf32>
+    %d = nn.broadcast %r dims = [0] : tensor<70xf32> -> tensor<70x40x100xf32>
+    %p = arith.mulf %x, %c : tensor<70x40x100xf32>
+    %q = arith.addf %p, %d : tensor<70x40x100xf32>
+    %g = arith.cmpf ogt, %q, %x : tensor<70x40x100xf32>
+    return %q, %g : tensor<70x40x100xf32>, tensor<70x40x100xi1>
+  })",
+      KernelKind::loop, 1e-6);
+}
+
+TEST(FibreGeneratorTest, ElementwiseInRunsOfOtherWidths) {
+  check(R"(func.func @k(%x: tensor<300x1000xbf16>, %y: tensor<300x1000xbf16>) -> tensor<300x1000xi1> {
+    %c = arith.cmpf ogt, %x, %y : tensor<300x1000xbf16>
+    return %c : tensor<300x1000xi1>
+  })",
+        KernelKind::loop, 0);
+  check(R"(func.func @k(%x: tensor<50x1502xf64>, %y: tensor<50x1502xf32>) -> tensor<50x1502xf64> {
+    %w = arith.extf %y : tensor<50x1502xf32> to tensor<50x1502xf64>
+    %a = arith.addf %x, %w : tensor<50x1502xf64>
+    return %a : tensor<50x1502xf64>
+  })",
+        KernelKind::loop, 1e-15);
+}
+
 /// Rows of a warp and of a block, whole and in parts, and columns.
 TEST(FibreGeneratorTest, Reductions) {
   struct Case {

@@ -6,6 +6,7 @@
 #include "compiler/backends/emit/Reduction.h"
 #include "compiler/backends/emit/StorageConversion.h"
 #include "compiler/backends/gpu/loop/ColumnSums.h"
+#include "compiler/backends/gpu/loop/PointRuns.h"
 #include "compiler/kernels/SumOrder.h"
 
 using namespace mlir;
@@ -31,13 +32,15 @@ bool storesRowsInPlace(const KernelBuilder &kernel, const LoopProgram &program) 
   });
 }
 
-void placePoint(ThreadBuilder &b, const LoopProgram &program, ElementEmitter &emitter, Value position) {
+void placePoint(ThreadBuilder &b, const LoopProgram &program, ElementEmitter &emitter, Value position,
+                int64_t run) {
   SmallVector<unsigned> dims = parallelDims(program);
+  auto runOf = [&](unsigned d) { return static_cast<int>(d) == program.laneDim ? run : 1; };
   SmallVector<int64_t> sizes;
   for (unsigned d : dims)
-    sizes.push_back(program.dims[d].size);
+    sizes.push_back(program.dims[d].size / runOf(d));
   for (auto [d, digit] : llvm::zip_equal(dims, delinearize(b, position, sizes)))
-    emitter.setIndex(d, digit);
+    emitter.setIndex(d, b.mul(digit, runOf(d)));
 }
 
 namespace {
@@ -180,6 +183,8 @@ void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const Generato
   if (generator.numerics == Numerics::Fast)
     if (auto cut = chooseColumnCut(program))
       return emitColumnSums(kernel, program, *cut, options);
+  if (int64_t run = chooseRun(kernel, program); run > 1)
+    return emitRuns(kernel, program, run, options);
   if (!program.lanesReduced()) {
     kernel.launchThreads(points,
                          [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value point) {

@@ -16,8 +16,10 @@ void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const Generato
 /// Whether what is stored for a whole row or column may lie where others of its threads read.
 bool storesRowsInPlace(const KernelBuilder &kernel, const LoopProgram &program);
 
-/// Sets the indices of the parallel dimensions from a position over them.
-void placePoint(ThreadBuilder &b, const LoopProgram &program, ElementEmitter &emitter, mlir::Value position);
+/// Sets the indices of the parallel dimensions from a position over them, or over runs of so many neighbours along the
+/// lanes, to the first of a run.
+void placePoint(ThreadBuilder &b, const LoopProgram &program, ElementEmitter &emitter, mlir::Value position,
+                int64_t run = 1);
 
 /// The value of a node that is not to be computed, or null.
 using NodeSupplier = llvm::function_ref<mlir::Value(ElementEmitter &, unsigned node)>;

@@ -1,0 +1,115 @@
+// Elementwise loops whose threads have several neighbours each.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The code is that of single points, side by side: all values of all points, then all stores, those of a buffer one
+// after the other. LLVM's vectorizer of loads and stores, which runs for GPUs, makes one access of neighbours, as it
+// knows how buffers are aligned.
+#include "compiler/backends/gpu/loop/PointRuns.h"
+
+#include "compiler/backends/emit/LoopWalk.h"
+#include "compiler/backends/gpu/loop/LoopKernel.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <deque>
+
+using namespace mlir;
+
+namespace ortc::gpu {
+
+namespace {
+
+/// Threads that fill a device, whose number must not sink below.
+constexpr int64_t kFewThreads = 132 * kBlockThreads;
+/// Loads and stores of a point at most: their values lie in registers, for each point of a run.
+constexpr size_t kMostAccesses = 16;
+
+class RunEmitter : LoopWalk {
+public:
+  RunEmitter(ThreadBuilder &builder, const LoopProgram &program, ValueRange buffers,
+             const MathOptions &options)
+      : LoopWalk(builder, program, buffers), threads(builder), options(options) {}
+
+  void emit(Value number, int64_t run) {
+    std::deque<ElementEmitter> points;
+    for (int64_t i = 0; i < run; ++i) {
+      ElementEmitter &point = points.emplace_back(b, program, buffers, options);
+      placePoint(threads, program, point, number, run);
+      point.setShift(i);
+      hoistRoots(point, reducedMask);
+    }
+    Values values;
+    for (const LoopOutput &output : program.outputs)
+      for (ElementEmitter &point : points)
+        values.push_back(point.emit(output.node));
+    auto value = values.begin();
+    for (const LoopOutput &output : program.outputs)
+      for (ElementEmitter &point : points)
+        point.store(*value++, output.element, buffers[output.buffer], output.at);
+  }
+
+private:
+  ThreadBuilder &threads;
+  const MathOptions &options;
+};
+
+/// What the places of a first lane are multiples of.
+int64_t multipleOf(const LoopProgram &program, const IndexExpr &at, int64_t run) {
+  int64_t multiple = std::gcd(run, at.constant);
+  for (auto [d, scale] : llvm::enumerate(at.scales))
+    if (static_cast<int>(d) != program.laneDim)
+      multiple = std::gcd(multiple, scale);
+  for (const IndexExpr::Dynamic &term : at.dynamic)
+    multiple = std::gcd(multiple, term.scale);
+  return multiple;
+}
+
+} // namespace
+
+int64_t chooseRun(const KernelBuilder &kernel, const LoopProgram &program) {
+  if (program.laneDim < 0 || program.reducedMask() != 0 || !program.reductions.empty())
+    return 1;
+  struct Access {
+    unsigned buffer;
+    const IndexExpr *at;
+    int64_t bytes;
+  };
+  SmallVector<Access> accesses;
+  auto add = [&](unsigned buffer, const IndexExpr &at, Type element) {
+    accesses.push_back({buffer, &at, std::max<int64_t>(element.getIntOrFloatBitWidth() / 8, 1)});
+  };
+  auto changes = [&](unsigned node) { return program.nodes[node].dims >> program.laneDim & 1; };
+  for (const LoopNode &node : program.nodes) {
+    // A branch each, which keeps accesses apart.
+    if (node.kind == LoopNode::range)
+      return 1;
+    if (node.kind != LoopNode::load || !(node.dims >> program.laneDim & 1))
+      continue;
+    if (node.at.scales[program.laneDim] != 1 ||
+        llvm::any_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return changes(term.node); }))
+      return 1;
+    add(node.buffer, node.at, node.element);
+  }
+  for (const LoopOutput &output : program.outputs) {
+    if (output.at.scales[program.laneDim] != 1 || !output.at.dynamic.empty())
+      return 1;
+    add(output.buffer, output.at, output.element);
+  }
+  if (accesses.size() > kMostAccesses)
+    return 1;
+  int64_t widest = 2; // eight points at most
+  for (const Access &access : accesses)
+    widest = std::max(widest, access.bytes);
+  int64_t run = std::gcd(kAccessBytes / widest, program.dims[program.laneDim].size);
+  for (const Access &access : accesses)
+    run = std::gcd(multipleOf(program, *access.at, run), kernel.alignmentOf(access.buffer) / access.bytes);
+  return program.elements(/*reduced=*/false) / run < kFewThreads ? 1 : run;
+}
+
+void emitRuns(KernelBuilder &kernel, const LoopProgram &program, int64_t run, const MathOptions &options) {
+  kernel.launchThreads(program.elements(/*reduced=*/false) / run,
+                       [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value number) {
+                         RunEmitter(b, program, arguments.buffers, options).emit(number, run);
+                       });
+}
+
+} // namespace ortc::gpu
