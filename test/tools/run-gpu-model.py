@@ -80,9 +80,9 @@ def check_reading() -> None:
     assert column.regions[0].stored == 4, column.regions
     assert (product.registers, product.shared, product.spilled) == (166, 8192, 8), product
     loop = product.regions[1]
-    assert loop.trips is None and loop.matrix == {"HMMA.16816.F32.BF16": 64} and loop.barriers == 1 and loop.prefetched, loop
+    assert loop.trips is None and loop.matrix == {"HMMA.16816.F32.BF16": 64} and loop.barriers == 1 and loop.ahead == 1, loop
     late = "\n".join([*PRODUCT[:2], *PRODUCT[3:67], PRODUCT[2], *PRODUCT[67:]])
-    assert not sass.read_functions(TOLD, "\n.text.product:\n" + late, first_parameter=0x210)["product"].regions[1].prefetched
+    assert sass.read_functions(TOLD, "\n.text.product:\n" + late, first_parameter=0x210)["product"].regions[1].ahead == 0
 
 
 def check_command() -> None:

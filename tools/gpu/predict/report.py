@@ -57,7 +57,8 @@ def read_counts(path: pathlib.Path) -> dict[tuple[str, int], timing.Counts]:
         accesses = row["global"]
         asked = (accesses["block_bytes_read"] + accesses["block_bytes_written"]) * math.prod(row["grid"])
         wavefronts = sum(each["wavefronts"] for each in row["loop"]["shared_accesses"].values()) if row["loop"] else 0
-        counts[row["kernel"], math.prod(row["grid"])] = timing.Counts(accesses["distinct_bytes_read"] + accesses["distinct_bytes_written"], asked, wavefronts)
+        touched = accesses["distinct_bytes_read"] + accesses["distinct_bytes_written"] if row["blocks_run"] == math.prod(row["grid"]) else None
+        counts[row["kernel"], math.prod(row["grid"])] = timing.Counts(touched, asked, wavefronts)
     return counts
 
 

@@ -41,7 +41,7 @@ class Region:
     stored: int = 0
     barriers: int = 0
     copies: int = 0  # that are asynchronous
-    prefetched: bool = False  # what it loads is used behind its multiplications
+    ahead: float = 0.0  # share of its multiplications between loading from global memory and using that
 
 
 @dataclasses.dataclass
@@ -136,7 +136,7 @@ def find_regions(labels: dict[str, int], code: list[Instruction]) -> list[Region
     for each, number in zip(code, owner):
         add(regions[number], each)
     for number, (first, last) in enumerate(loops, 1):
-        regions[number].prefetched = is_prefetched([each for each, mine in zip(code[first : last + 1], owner[first : last + 1]) if mine == number])
+        regions[number].ahead = measure_ahead([each for each, mine in zip(code[first : last + 1], owner[first : last + 1]) if mine == number])
     return regions
 
 
@@ -237,12 +237,12 @@ def is_pair(first: str, counter: str) -> bool:
     return bool(match) and counter == f"R{int(match[1]) + 1}"
 
 
-def is_prefetched(code: list[Instruction]) -> bool:
-    """Whether most of a loop's multiplications stand between a load of global memory and the use of what it brings."""
+def measure_ahead(code: list[Instruction]) -> float:
+    """The share of a loop's multiplications between a load of global memory and the use of what it brings: the mean of all loads."""
     math_at = [i for i, each in enumerate(code) if each.name in MATRIX or each.name in ("FFMA", "DFMA")]
     loads = [i for i, each in enumerate(code) if each.name == "LDG"]
     if len(math_at) < 32 or not loads:
-        return False
+        return 0.0
     covered = 0.0
     for i in loads:
         target = code[i].operands[0]
@@ -253,4 +253,4 @@ def is_prefetched(code: list[Instruction]) -> bool:
                 break
             between += code[k].name in MATRIX or code[k].name in ("FFMA", "DFMA")
         covered += between / len(math_at)
-    return covered / len(loads) > 0.5
+    return round(covered / len(loads), 3)

@@ -63,7 +63,7 @@ def read_machine(path: pathlib.Path) -> Machine:
 class Counts:
     """Of all blocks of a launch, as the emulator counts."""
 
-    bytes: float  # distinct ones, read and written
+    bytes: float | None  # distinct ones, read and written; None where only a sample of the blocks has run
     asked: float  # distinct ones of each block, summed up: what it has in no cache of its own
     wavefronts: float  # of shared memory in the main loop, with bank conflicts
 
@@ -143,7 +143,8 @@ def wait_cycles(machine: Machine, region: Region, isStep: bool, latency: float) 
         if region.copies:
             return machine.step_latency * machine.copied_share
         if region.loaded:
-            return machine.step_latency * (machine.prefetched_share if region.prefetched else 1)
+            # Half of the multiplications are as good as all of them: their cycles are as many as a load takes.
+            return machine.step_latency * (1 - min(2 * region.ahead, 1) * (1 - machine.prefetched_share))
         return 0.0
     return (latency if region.loaded else 0.0) + region.instructions * machine.instruction_latency
 
@@ -152,7 +153,7 @@ def count_bytes(work: Work, counts: list[float]) -> float:
     """Bytes that a launch moves at least: buffers that it uses, and no more than its threads ask for."""
     used = [work.launch.arguments[k] for k in work.function.parameters if k < len(work.launch.arguments)]
     least = float(sum(used))
-    if work.counts:  # too many where only a sample of the blocks has run
+    if work.counts and work.counts.bytes is not None:
         least = min(least, work.counts.bytes)
     if work.bytes is not None:
         least = min(least, work.bytes)
