@@ -4,6 +4,7 @@
 
 #include "dialects/train/TrainDialect.h"
 #include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/SymbolTable.h"
 
 using namespace mlir;
@@ -45,6 +46,22 @@ static void rename(ModuleOp module, const llvm::StringSet<> &known,
     return std::nullopt;
   });
   replacer.recursivelyReplaceElementsIn(module);
+}
+
+/// Initial values that were computed for each module, such as rounded weights, are resources of their own: where two
+/// have the same bytes, `module` takes that of `first`.
+static void shareInitials(ModuleOp first, ModuleOp module) {
+  SymbolTable symbols(module);
+  for (auto tensor : first.getOps<train::TensorOp>()) {
+    auto other = symbols.lookup<train::TensorOp>(tensor.getSymName());
+    auto one = dyn_cast_or_null<DenseResourceElementsAttr>(tensor.getInitialAttr());
+    auto two = other ? dyn_cast_or_null<DenseResourceElementsAttr>(other.getInitialAttr()) : nullptr;
+    if (!one || !two || one == two || one.getType() != two.getType())
+      continue;
+    AsmResourceBlob *bytes = one.getRawHandle().getBlob(), *otherBytes = two.getRawHandle().getBlob();
+    if (bytes && otherBytes && bytes->getData() == otherBytes->getData())
+      other.setInitialAttr(one);
+  }
 }
 
 /// Copies the tensors of `from` that are not in `to`, behind the last one there.
@@ -90,6 +107,7 @@ void shareConstants(ArrayRef<ModuleOp> modules, const llvm::StringSet<> &known) 
     copyMissing(module, first);
   }
   for (ModuleOp module : modules.drop_front()) {
+    shareInitials(first, module);
     copyMissing(first, module);
     sortLike(first, module);
   }

@@ -12,7 +12,7 @@ llvm::StringSet<> listTensors(mlir::ModuleOp module);
 
 /// Programs that were cut in different ways have different constants. Gives every module all of them, with the names of
 /// the first module that has one and in the order of the first module, behind whose tensors stand those that only
-/// others have. `known`: the tensors that all modules had before.
+/// others have. Initial values of the same bytes become one. `known`: the tensors that all modules had before.
 void shareConstants(llvm::ArrayRef<mlir::ModuleOp> modules, const llvm::StringSet<> &known);
 
 } // namespace ortc::driver
