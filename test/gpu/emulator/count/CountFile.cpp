@@ -9,6 +9,7 @@
 #include <set>
 
 #include "test/gpu/emulator/run/Block.h"
+#include "test/gpu/emulator/run/Runner.h"
 
 namespace ortc::emulator {
 namespace {
@@ -73,21 +74,35 @@ private:
 
 bool startsWith(const std::string &text, const char *start) { return text.rfind(start, 0) == 0; }
 
-/// Distinct bytes of all blocks, from those of the blocks that have run: `each` of them summed up, and `united`.
+/// Where memory begins that parameters of the launch point to.
+std::vector<uint64_t> basesOf(const Launch &launch) {
+  std::vector<uint64_t> bases;
+  for (const KernelParam &param : launch.kernel->params) {
+    uint64_t value = 0;
+    if (param.bytes != sizeof value)
+      continue;
+    std::memcpy(&value, launch.params.data() + param.offset, sizeof value);
+    if (launch.memory.contains(value, 1))
+      bases.push_back(value - launch.memory.base);
+  }
+  std::sort(bases.begin(), bases.end());
+  return bases;
+}
+
+/// Distinct bytes of all blocks, from those of the blocks that have run: `each` of them summed up, and all of
+/// them in `touched`.
 ///
-/// Where k blocks touch every byte, a sample of n of `blocks` finds a share of 1 - (1 - n / blocks)^k of the
-/// bytes, and `each` is their number times k n / blocks. The two give k: exact for bytes that one block or
-/// all blocks touch.
-double estimateUnion(double each, double united, double sampled, double blocks) {
+/// Two bounds, of which the smaller one counts: blocks share nothing; or they touch everything from the first to
+/// the last byte that was touched behind each pointer, and as much more as lies behind the last block that ran.
+/// How much few blocks share tells little of all: some arrays are shared, others are not.
+double estimateUnion(const Launch &launch, double each, const TouchedBytes &touched, double sampled) {
+  const double united = double(touched.count()), blocks = double(launch.blocks());
   if (sampled >= blocks || united == 0)
     return united;
-  const double share = sampled / blocks;
-  double least = 1, most = blocks;
-  for (int step = 0; step < 60; ++step) {
-    const double k = (least + most) / 2;
-    (share * k / -std::expm1(k * std::log1p(-share)) < each / united ? least : most) = k;
-  }
-  return std::fmax(united, std::round(each / (share * (least + most) / 2)));
+  const double apart = each * blocks / sampled;
+  const double last = double(sampledBlock(uint64_t(sampled) - 1, uint64_t(sampled), launch.blocks()));
+  const double dense = sampled > 1 ? double(touched.spread(basesOf(launch))) * blocks / (last + 1) : apart;
+  return std::fmax(united, std::round(std::fmin(apart, dense)));
 }
 
 void writeClasses(Writer &out, const std::map<std::string, Count> &classes, double scale) {
@@ -252,8 +267,8 @@ void CountFile::write(const Launch &launch) {
   out.key("global");
   out.open('{');
   const double read = double(counts.read.count()), written = double(counts.written.count());
-  const double allRead = estimateUnion(double(counts.blockReads), read, sampled, blocks);
-  const double allWritten = estimateUnion(double(counts.blockWrites), written, sampled, blocks);
+  const double allRead = estimateUnion(launch, double(counts.blockReads), counts.read, sampled);
+  const double allWritten = estimateUnion(launch, double(counts.blockWrites), counts.written, sampled);
   auto sectorsOf = [](const TouchedBytes &bytes, double counted, double estimated) {
     return counted ? std::round(double(bytes.countSectors()) * estimated / counted) : 0;
   };

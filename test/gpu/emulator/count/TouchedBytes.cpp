@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/gpu/emulator/count/TouchedBytes.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <sys/mman.h>
@@ -68,6 +69,24 @@ uint64_t TouchedBytes::countSectors() const {
   for (uint64_t page : touched)
     for (uint64_t k = 0; k < kWords; ++k)
       sum += bits[page * kWords + k] != 0;
+  return sum;
+}
+
+uint64_t TouchedBytes::spread(const std::vector<uint64_t> &bases) const {
+  std::vector<uint64_t> first(bases.size() + 1, UINT64_MAX), end(bases.size() + 1, 0);
+  for (uint64_t page : touched)
+    for (uint64_t k = 0; k < kWords; ++k) {
+      const uint32_t word = bits[page * kWords + k];
+      if (!word)
+        continue;
+      const uint64_t at = page * kPage + k * kSector;
+      const size_t stretch = size_t(std::upper_bound(bases.begin(), bases.end(), at) - bases.begin());
+      first[stretch] = std::min(first[stretch], at + uint64_t(__builtin_ctz(word)));
+      end[stretch] = std::max(end[stretch], at + kSector - uint64_t(__builtin_clz(word)));
+    }
+  uint64_t sum = 0;
+  for (size_t k = 0; k < first.size(); ++k)
+    sum += end[k] ? end[k] - first[k] : 0;
   return sum;
 }
 

@@ -21,6 +21,8 @@ public:
   uint64_t count() const;
   /// Units of 32 bytes of which one is in it.
   uint64_t countSectors() const;
+  /// From the first to the last of them, summed up over the stretches that begin at `bases`, which are sorted.
+  uint64_t spread(const std::vector<uint64_t> &bases) const;
   /// Adds all of these to another one, and is empty afterwards.
   void moveTo(TouchedBytes &to);
   void clear();

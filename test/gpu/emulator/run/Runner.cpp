@@ -16,8 +16,6 @@ namespace {
 /// Blocks that a thread takes at a time.
 constexpr uint64_t kMostBlocks = 16;
 
-constexpr double kGoldenRatio = 1.6180339887498949;
-
 /// Arithmetic as IEEE 754 has it, whatever the caller's thread prefers.
 class DefaultArithmetic {
 public:
@@ -93,6 +91,12 @@ struct Runner::Pool {
   std::atomic<uint64_t> next{0};
 };
 
+uint64_t sampledBlock(uint64_t k, uint64_t sample, uint64_t count) {
+  constexpr double kGoldenRatio = 1.6180339887498949;
+  const double within = std::fmod(double(k) * kGoldenRatio, 1);
+  return uint64_t((double(k) + within) * double(count) / double(sample));
+}
+
 Runner::Runner(uint32_t threads) : pool(std::make_unique<Pool>(threads)) {}
 Runner::~Runner() = default;
 
@@ -103,11 +107,8 @@ void Runner::run(Launch &launch, const Order &order) {
   p.count = launch.blocks();
   p.numbers.clear();
   if (launch.sample && launch.sample < p.count) {
-    // One of each stretch of the grid, at places that do not repeat: rows and columns of tiles all come.
-    for (uint64_t k = 0; k < launch.sample; ++k) {
-      const double within = std::fmod(double(k) * kGoldenRatio, 1);
-      p.numbers.push_back(uint64_t((double(k) + within) * double(p.count) / double(launch.sample)));
-    }
+    for (uint64_t k = 0; k < launch.sample; ++k)
+      p.numbers.push_back(sampledBlock(k, launch.sample, p.count));
     p.count = launch.sample;
   } else if (order.kind == Order::Kind::Random && p.count <= ~0u)
     for (uint32_t number : makeOrder(uint32_t(p.count), order, launch.gridId))

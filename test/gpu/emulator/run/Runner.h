@@ -15,6 +15,10 @@ struct Order {
   uint64_t seed = 0;
 };
 
+/// The k-th of `sample` blocks out of `count`: one of each stretch of the grid, at places that do not repeat, so that
+/// rows and columns of tiles all come.
+uint64_t sampledBlock(uint64_t k, uint64_t sample, uint64_t count);
+
 class Runner {
 public:
   /// With so many threads of the host, which it starts when they are needed.
