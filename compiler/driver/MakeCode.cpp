@@ -36,7 +36,11 @@ Status CodeMaker::fuse() {
 }
 
 Status CodeMaker::place() {
-  ORTC_TRY(diagnostics.run(*program.ir, pipeline::buildOutline));
+  kernels::FusionLimits limits = program.family.backend->fusionLimits();
+  if (options.memoryBudget) // gradients wait for each other in a small part of it
+    limits.joinedBytes = std::min(limits.joinedBytes, static_cast<int64_t>(*options.memoryBudget / 64));
+  ORTC_TRY(
+      diagnostics.run(*program.ir, [&](OpPassManager &passes) { pipeline::buildOutline(passes, limits); }));
   if (extras.tuning.measures)
     outlined = cast<ModuleOp>((*program.ir)->clone());
   return placeOutlined();

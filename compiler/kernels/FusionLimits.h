@@ -19,6 +19,9 @@ struct FusionLimits {
   int64_t parallelPieces = 8;   ///< pieces of work below which joining loops must not reduce their number
   int64_t longRow = INT64_MAX;  ///< elements of a row from which on it is `longRowPieces` pieces
   int64_t longRowPieces = 1;
+  /// Buffers of a kernel that updates several tensors, from `joinedBytes` of gradients; 0: one tensor a kernel.
+  size_t joinedBuffers = 0;
+  int64_t joinedBytes = 0;
   /// Columns, rows and steps of the sum that a tile of a contraction has where the dims have as many. A view that cuts
   /// dims smaller stays a kernel of its own.
   int64_t tileColumns = 16, tileRows = 12, tileDepth = 16;

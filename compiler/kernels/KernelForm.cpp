@@ -4,6 +4,7 @@
 
 #include "compiler/kernels/contraction/ContractionForm.h"
 #include "compiler/kernels/conv/ConvForm.h"
+#include "compiler/kernels/loop/JoinedLoops.h"
 #include "compiler/kernels/loop/LoopProgram.h"
 #include "compiler/kernels/pool/PoolForm.h"
 #include "compiler/kernels/scatter/ScatterForm.h"
@@ -68,6 +69,17 @@ static KernelWork workOfLoop(ValueRange inputs, ValueRange outputs) {
   auto program = analyzeLoops(inputs, outputs, reason);
   return program ? program->work() : KernelWork();
 }
+static KernelWork workOfJoined(ValueRange inputs, ValueRange outputs) {
+  std::string reason;
+  KernelWork all;
+  if (auto loops = analyzeJoined(inputs, outputs, reason))
+    for (const JoinedLoop &loop : *loops) {
+      KernelWork work = loop.program.work();
+      all.flops += work.flops;
+      all.cost += work.cost;
+    }
+  return all;
+}
 static KernelWork workOfPooling(ValueRange, ValueRange outputs) {
   return workOfPool(outputs.front().getDefiningOp());
 }
@@ -122,6 +134,7 @@ ArrayRef<KernelForm> kernelForms() {
        sharesNothing, workOfScan},
       {KernelKind::check, isAny<nn::CheckIndexOp>, never, suitsAlone, pairsOfCheck, workOfCheck},
       {KernelKind::loop, isLoopOperation, never, suitsLoop, pairsOfLoop, workOfLoop},
+      {KernelKind::joined, never, never, suitsAlone, sharesNothing, workOfJoined}, // of kernels
   };
   return forms;
 }

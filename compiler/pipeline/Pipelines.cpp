@@ -74,9 +74,13 @@ void buildFuse(OpPassManager &passes, const kernels::FusionLimits &limits, Strin
   passes.addPass(fusion::createFuseKernelsPass(limits, narrow));
 }
 
-void buildOutline(OpPassManager &passes) {
+void buildOutline(OpPassManager &passes, const kernels::FusionLimits &limits) {
   passes.addPass(memory::createOutlineKernelsPass());
   passes.addPass(memory::createCutBackwardPass());
+  if (limits.joinedBuffers > 0) {
+    passes.addPass(memory::createJoinUpdatesPass({limits.joinedBuffers, limits.joinedBytes}));
+    passes.addPass(createSymbolDCEPass()); // kernels that stand for themselves no more
+  }
 }
 
 void buildPlace(OpPassManager &passes, const PlaceOptions &options) {
@@ -93,7 +97,7 @@ static constexpr std::pair<StringLiteral, Build> kPipelines[] = {
     {"simplify", buildSimplify},
     {"entries", [](OpPassManager &p) { buildEntries(p), buildRegions(p); }},
     {"fuse", [](OpPassManager &p) { buildFuse(p, {}); }},
-    {"outline", buildOutline},
+    {"outline", [](OpPassManager &p) { buildOutline(p, {}); }},
     {"place", [](OpPassManager &p) { buildPlace(p, {}); }}};
 
 /// Adds the pipeline of that name.

@@ -42,8 +42,8 @@ void buildRegions(mlir::OpPassManager &passes);
 /// backward part, bf16 or f16; empty: as it is.
 void buildFuse(mlir::OpPassManager &passes, const kernels::FusionLimits &limits, llvm::StringRef narrow = "");
 
-/// Makes kernels functions of their own: what a backend surveys.
-void buildOutline(mlir::OpPassManager &passes);
+/// Makes kernels functions of their own: what a backend surveys. Updates are joined within the limits of a family.
+void buildOutline(mlir::OpPassManager &passes, const kernels::FusionLimits &limits);
 
 struct PlaceOptions {
   uint64_t budget = UINT64_MAX; ///< most bytes of the transient region of any entry

@@ -37,6 +37,28 @@ def OutlineKernelsPass : Pass<"ortc-outline-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
 }
 
+def JoinUpdatesPass : Pass<"ortc-join-updates", "::mlir::ModuleOp"> {
+  let summary = "join updates of tensors to kernels of many";
+  let description = [{
+    Before: as for ortc-place-buffers. After: calls of loops that give new values of tensors, which nothing else in the
+    entry reads, are calls of kernels of kind `joined`, each with at most `buffers` buffers and at most `bytes` of what
+    it reads beside parameters and state. A call stays alone if it reads more, or if its loop sums up more than a few
+    elements a point.
+
+    ```mlir
+    %v = call @kernel_0(%w, %g) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %c = call @kernel_1(%b, %h) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    // becomes
+    %v, %c = call @kernel_joined(%w, %g, %b, %h) : ...
+    ```
+  }];
+  let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
+  let options = [
+    Option<"buffers", "buffers", "size_t", "480", "most buffers of a kernel">,
+    Option<"bytes", "bytes", "int64_t", "25165824", "most bytes that a kernel reads beside tensors">
+  ];
+}
+
 def CutBackwardPass : Pass<"ortc-cut-backward", "::mlir::ModuleOp"> {
   let summary = "cut functions of outputs and gradients into forward and backward";
   let description = [{

@@ -84,6 +84,8 @@ kernels::FusionLimits GpuBackend::fusionLimits() const {
   limits.parallelPieces = 2048; // rows, or 64 points: fewer leave cores idle
   limits.longRow = 2048;        // a block has it, of so many warps; others are a warp's
   limits.longRowPieces = 8;
+  limits.joinedBuffers = 480; // a launch takes 512 arguments
+  limits.joinedBytes = 24 << 20;
   return limits;
 }
 

@@ -7,6 +7,7 @@
 #include "compiler/backends/gpu/PoolKernel.h"
 #include "compiler/backends/gpu/contraction/ContractionKernel.h"
 #include "compiler/backends/gpu/conv/ConvKernel.h"
+#include "compiler/backends/gpu/loop/JoinedKernel.h"
 #include "compiler/backends/gpu/loop/LoopKernel.h"
 #include "compiler/backends/gpu/scatter/ScatterKernel.h"
 #include "dialects/plan/PlanDialect.h"
@@ -37,6 +38,10 @@ FailureOr<GpuKernel> generateKernel(ModuleOp module, func::FuncOp function, cons
     return kernel.take();
   case plan::KernelKind::contraction:
     if (failed(generateContraction(kernel, function, options)))
+      return failure();
+    return kernel.take();
+  case plan::KernelKind::joined:
+    if (failed(generateJoined(kernel, function, options)))
       return failure();
     return kernel.take();
   default:

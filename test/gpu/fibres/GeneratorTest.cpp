@@ -67,6 +67,26 @@ TEST(FibreGeneratorTest, ElementwiseInRunsOfOtherWidths) {
         KernelKind::loop, 1e-15);
 }
 
+/// Loops of several sizes in one launch: less than a block, a whole one, more; with a sum of a few rows, two results of
+/// one loop, and one that is no more than a copy.
+TEST(FibreGeneratorTest, LoopsSideBySide) {
+  check(R"(func.func @k(%s: tensor<f32>, %a: tensor<1xf32>, %b: tensor<256xf32>, %c: tensor<257xf32>,
+                        %d: tensor<3x40xf32>, %e: tensor<1000xf32>)
+      -> (tensor<1xf32>, tensor<256xf32>, tensor<257xf32>, tensor<257xf32>, tensor<40xf32>, tensor<1000xf32>) {
+    %s1 = nn.broadcast %s dims = [] : tensor<f32> -> tensor<1xf32>
+    %p = arith.mulf %a, %s1 : tensor<1xf32>
+    %s2 = nn.broadcast %s dims = [] : tensor<f32> -> tensor<256xf32>
+    %q = arith.subf %b, %s2 : tensor<256xf32>
+    %s3 = nn.broadcast %s dims = [] : tensor<f32> -> tensor<257xf32>
+    %r = arith.mulf %c, %s3 : tensor<257xf32>
+    %r2 = arith.addf %r, %c : tensor<257xf32>
+    %t = nn.reduce sum %d axes = [0] : tensor<3x40xf32> -> tensor<40xf32>
+    return %p, %q, %r, %r2, %t, %e
+        : tensor<1xf32>, tensor<256xf32>, tensor<257xf32>, tensor<257xf32>, tensor<40xf32>, tensor<1000xf32>
+  })",
+        KernelKind::joined, 5e-7);
+}
+
 /// Rows of a warp and of a block, whole and in parts, and columns.
 TEST(FibreGeneratorTest, Reductions) {
   struct Case {

@@ -1,0 +1,63 @@
+// Loops side by side in one kernel.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/kernels/loop/JoinedLoops.h"
+
+#include "compiler/kernels/SumOrder.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace ortc::kernels {
+
+bool canJoin(const LoopProgram &program) {
+  return !program.lanesReduced() && program.elements(/*reduced=*/true) <= kReductionBlock;
+}
+
+/// Outputs that are computed with a common operation, under the first of them.
+static llvm::MapVector<unsigned, SmallVector<unsigned>> findParts(ValueRange outputs) {
+  llvm::EquivalenceClasses<unsigned> parts;
+  llvm::DenseMap<Operation *, unsigned> users; // the first output that an operation is needed for
+  for (auto [number, output] : llvm::enumerate(outputs)) {
+    parts.insert(number);
+    SmallVector<Value> stack{output};
+    while (!stack.empty()) {
+      Operation *op = stack.pop_back_val().getDefiningOp();
+      if (!op || op->hasTrait<OpTrait::ConstantLike>())
+        continue;
+      auto [user, isNew] = users.try_emplace(op, number);
+      if (isNew)
+        stack.append(op->operand_begin(), op->operand_end());
+      else
+        parts.unionSets(user->second, number);
+    }
+  }
+  llvm::DenseMap<unsigned, unsigned> firsts; // by leader
+  llvm::MapVector<unsigned, SmallVector<unsigned>> found;
+  for (unsigned number = 0; number < outputs.size(); ++number) {
+    unsigned first = firsts.try_emplace(parts.getLeaderValue(number), number).first->second;
+    found[first].push_back(number);
+  }
+  return found;
+}
+
+std::optional<std::vector<JoinedLoop>> analyzeJoined(ValueRange inputs, ValueRange outputs,
+                                                     std::string &reason) {
+  std::vector<JoinedLoop> loops;
+  for (auto &[first, numbers] : findParts(outputs)) {
+    SmallVector<Value> own;
+    for (unsigned number : numbers)
+      own.push_back(outputs[number]);
+    auto program = analyzeLoops(inputs, own, reason);
+    if (!program)
+      return std::nullopt;
+    if (!canJoin(*program)) {
+      reason = "a loop sums up many elements";
+      return std::nullopt;
+    }
+    loops.push_back({std::move(*program), numbers});
+  }
+  return loops;
+}
+
+} // namespace ortc::kernels
