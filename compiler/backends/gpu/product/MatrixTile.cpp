@@ -52,14 +52,22 @@ static int64_t blocksWith(const MatrixTile &tile, int64_t registers) {
   return std::max<int64_t>((int64_t(64) << 10) / (registers * tile.threads()), 1);
 }
 
+/// `isLean`: no places are computed anew, and no numbers pass through registers.
+static int64_t registersOf(const KnownTile &known, const MatrixFormat &format, bool isLean) {
+  if (!format.isExact())
+    return 255;
+  return isLean ? known.registers : std::max<int64_t>(known.registers, 168);
+}
+
 /// Cycles of a step on the machine of `ReferenceGpu`: of the tensor cores, of all instructions, or of the cache that
 /// the operands come from. An instruction of a tensor core takes 1.61 (62 % of the data sheet's rate, what mma.sync
 /// reaches on an H100: arXiv 2402.13499); others, as ptxas 13 makes them: an addition for each sum that is promoted,
-/// 5.5 to load and split a f32 number, 1 for one that is copied.
+/// 5.5 to load and split a f32 number, 1 for one of 16 bits, and 4 where each is loaded by itself. `isAsync`: copies
+/// run ahead, else only the next step is loaded.
 static TileCandidate estimateTile(const KnownTile &known, const ProductShape &shape,
-                                  const MatrixFormat &format) {
+                                  const MatrixFormat &format, bool isAsync, bool areSingle) {
   const MatrixTile &tile = known.tile;
-  constexpr double kProductCycles = 1.61, kSplit = 5.5, kCopied = 1, kLoop = 50, kSchedulers = 4,
+  constexpr double kProductCycles = 1.61, kSplit = 5.5, kCopied = 1, kSingle = 4, kLoop = 50, kSchedulers = 4,
                    kEnds = 2500, kStored = 20;
   auto warps = static_cast<double>(tile.warps());
   auto products = static_cast<double>(tile.warpRows / kCoreRows * (tile.warpColumns / kCoreColumns));
@@ -71,7 +79,7 @@ static TileCandidate estimateTile(const KnownTile &known, const ProductShape &sh
   auto staged = [&](Side side) {
     auto elements =
         static_cast<double>(tile.extentOf(side) * tile.depth) / static_cast<double>(tile.threads());
-    return elements * (format.partsOf(side) == 1 ? kCopied : kSplit);
+    return elements * (format.partsOf(side) > 1 ? kSplit : areSingle ? kSingle : kCopied);
   };
   double others = kLoop + staged(Side::row) + staged(Side::column) + (format.isExact() ? 0 : products * 4);
   auto bytes = [&](Side side) {
@@ -87,10 +95,9 @@ static TileCandidate estimateTile(const KnownTile &known, const ProductShape &sh
           tile.columns,
           tile.depth,
           cycles,
-          format.isExact() ? kernels::ReferenceGpu::kStepLatency / 4
-                           : kernels::ReferenceGpu::kStepLatency / 2,
+          kernels::ReferenceGpu::kStepLatency / (isAsync ? 4 : 2),
           kEnds + cyclesOf(kStored * stored),
-          blocksWith(tile, format.isExact() ? known.registers : 255)};
+          blocksWith(tile, registersOf(known, format, isAsync && !shape.isGathered))};
 }
 
 std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor &processor) {
@@ -100,24 +107,26 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
     return std::nullopt;
   MatrixPlan plan;
   plan.format = formatOf(shape);
-  SmallVector<TileCandidate> candidates;
-  for (const KnownTile &known :
-       ArrayRef(kTiles).take_front(plan.format.isExact() ? std::size(kTiles) : kTilesOfParts))
-    candidates.push_back(estimateTile(known, shape, plan.format));
-  ProductCut cut = chooseCut(shape, candidates, shape.mayCutDepth, kMatrixPartUnit);
-  const KnownTile &chosen = kTiles[cut.tile];
+  auto tiles = ArrayRef(kTiles).take_front(plan.format.isExact() ? std::size(kTiles) : kTilesOfParts);
+  auto listCandidates = [&](bool isAsync, bool areSingle) {
+    SmallVector<TileCandidate> candidates;
+    for (const KnownTile &known : tiles)
+      candidates.push_back(estimateTile(known, shape, plan.format, isAsync, areSingle));
+    return candidates;
+  };
+  // Bits depend on the parts, and whether numbers are copied depends on how the plan places them.
+  ProductShape cut = shape;
+  cut.parts = plan.parts =
+      chooseCut(shape, listCandidates(plan.format.isExact(), false), shape.mayCutDepth, kMatrixPartUnit)
+          .parts;
+  bool isAsync = plan.format.isExact() && isCopied(shape, Side::row) && isCopied(shape, Side::column);
+  bool areSingle = std::min(shape.row.run, shape.column.run) == 1;
+  const KnownTile &chosen = tiles[chooseTile(cut, listCandidates(isAsync, areSingle))];
   plan.tile = chosen.tile;
-  plan.parts = cut.parts;
-  plan.cycles = estimateCycles(shape, candidates[cut.tile], cut.parts);
-  plan.tile.isAsync = plan.format.isExact() && isCopied(shape, Side::row) && isCopied(shape, Side::column);
-  if (plan.tile.isAsync)
+  plan.tile.isAsync = isAsync;
+  if (isAsync)
     plan.tile.stages = 3;
-  // Where places are computed anew or numbers pass through registers, 128 are too few.
-  bool isLean = plan.tile.isAsync && !shape.isGathered;
-  int64_t registers = !plan.format.isExact() ? 255
-                      : isLean               ? chosen.registers
-                                             : std::max<int64_t>(chosen.registers, 168);
-  plan.resident = blocksWith(plan.tile, registers);
+  plan.resident = blocksWith(plan.tile, registersOf(chosen, plan.format, isAsync && !shape.isGathered));
   return plan;
 }
 
