@@ -101,8 +101,8 @@ def count_resident(machine: Machine, function: Function, threads: int, dynamic: 
 
 
 def find_step(function: Function) -> int | None:
-    """The loop that multiplies most, where it is the step of a product."""
-    weight = lambda region: sum(region.matrix.values()) * 1000 + region.multiplications
+    """The loop that multiplies most, where it is the step of a product: its warps meet, which those of other loops do not."""
+    weight = lambda region: (sum(region.matrix.values()) * 1000 + region.multiplications) * (region.barriers > 0)
     best = max(range(1, len(function.regions)), key=lambda i: weight(function.regions[i]), default=None)
     return best if best is not None and weight(function.regions[best]) >= LEAST_OF_A_STEP else None
 
