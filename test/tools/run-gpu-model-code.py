@@ -49,7 +49,7 @@ def main() -> int:
     (FOLDER / "model.onnx").write_bytes(workloads.product(SIZE).graph)
     artifact = FOLDER / "artifact"
     subprocess.run([BUILD / "bin/ortc", "train", FOLDER / "model.onnx", "-o", artifact, "--loss", "none", "--quiet", "--target", "sm_80",
-                    "--target", "sm_90"], check=True)
+                    "--target", "sm_90", "--report", FOLDER / "report.json"], check=True)
 
     missing = predict(artifact, "--tools", str(FOLDER), status=2)
     assert "ptxas is not in" in missing.stderr and "--tools" in missing.stderr, missing.stderr
@@ -64,6 +64,11 @@ def main() -> int:
     # No less than what tensor cores take with six products; 16 tiles for 132 multiprocessors leave them waiting.
     least = workloads.CHAIN * 6 * SIZE**3 / 2048 * 1.61 / 132 / 1.755e9 * 1e3
     assert least < found["ms"] and row["time"]["bound"] == "latency", (least, found)
+
+    # The compiler's estimate is by the same tiles and constants, without the machine code.
+    report = json.loads((FOLDER / "report.json").read_text())
+    estimated = next(target["kernels"][0]["estimated_us"] for target in report["targets"] if target["name"] == "sm_90")
+    assert abs(estimated / (row["time"]["seconds"] * 1e6) - 1) < 0.5, (estimated, row)
 
     facts = FOLDER / "facts.json"
     predict(artifact, "--facts", str(facts))

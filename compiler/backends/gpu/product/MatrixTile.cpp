@@ -121,7 +121,10 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
           .parts;
   bool isAsync = plan.format.isExact() && isCopied(shape, Side::row) && isCopied(shape, Side::column);
   bool areSingle = std::min(shape.row.run, shape.column.run) == 1;
-  const KnownTile &chosen = tiles[chooseTile(cut, listCandidates(isAsync, areSingle))];
+  auto candidates = listCandidates(isAsync, areSingle);
+  size_t number = chooseTile(cut, candidates);
+  const KnownTile &chosen = tiles[number];
+  plan.cycles = estimateCycles(cut, candidates[number], plan.parts);
   plan.tile = chosen.tile;
   plan.tile.isAsync = isAsync;
   if (isAsync)
