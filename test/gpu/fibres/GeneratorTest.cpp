@@ -174,9 +174,9 @@ TEST(FibreGeneratorTest, SumsOfColumnsThatAreRead) {
         KernelKind::loop, 1e-12);
 }
 
-/// Reductions that feed further passes over the row.
+/// Reductions that feed further passes over the row: one that a warp or a block reads again, and one that it holds.
 TEST(FibreGeneratorTest, SoftmaxOfRows) {
-  for (int64_t n : {10, 77, 1500}) {
+  for (int64_t n : {10, 77, 96, 1500, 2100, 2304}) {
     std::string t = tensor({9, n}, "f32"), row = tensor({9}, "f32");
     check("func.func @k(%x: " + t + ") -> " + t + " {\n%m = nn.reduce max %x axes = [1] : " + t + " -> " +
               row + "\n%b = nn.broadcast %m dims = [0] : " + row + " -> " + t +
@@ -191,7 +191,7 @@ TEST(FibreGeneratorTest, SoftmaxOfRows) {
 /// What a row's first lane stores for all lies where the others have read, who must be through: the last pass is the
 /// first to read it.
 TEST(FibreGeneratorTest, ResultsOfRowsInPlace) {
-  for (int64_t n : {77, 2000}) {
+  for (int64_t n : {77, 96, 2000, 2048}) {
     std::string t = tensor({9, n}, "f32"), row = tensor({9}, "f32");
     check("func.func @k(%x: " + t + ", %p: " + row + ") -> (" + row + ", " + t +
               ") attributes {plan.in_place = array<i64: 1, 0>} {\n%s = nn.reduce sum %x axes = [1] : " + t +

@@ -6,8 +6,11 @@
 #include "compiler/backends/emit/Reduction.h"
 #include "compiler/backends/emit/StorageConversion.h"
 #include "compiler/backends/gpu/loop/ColumnSums.h"
+#include "compiler/backends/gpu/loop/HeldRows.h"
 #include "compiler/backends/gpu/loop/PointRuns.h"
 #include "compiler/kernels/SumOrder.h"
+
+#include <deque>
 
 using namespace mlir;
 
@@ -66,6 +69,9 @@ private:
   const MathOptions &options;
 };
 
+/// Elements of a thread that are read before the first of them is stored.
+constexpr size_t kStoredTogether = 8;
+
 /// A row is a warp's, or a block's.
 class RowEmitter : LoopWalk {
 public:
@@ -77,6 +83,8 @@ public:
         span(length >= team ? team : kReductionLanes) {}
 
   void emit(Value row) {
+    if (span == team && length % span == 0 && outerReduced.empty() && holdsRows(program, length / span))
+      return emitHeld(row);
     ElementEmitter emitter(b, program, buffers, options);
     placePoint(threads, program, emitter, row);
     bool hasMet = false;
@@ -94,13 +102,69 @@ public:
       finishPass({&emitter}, list, sums);
       hasMet = team != kWarp && !list.empty();
     }
+    finishRow(emitter, hasMet);
+  }
+
+private:
+  /// The same without loops: the emitter of each of a lane's elements keeps what a pass has computed for later ones.
+  void emitHeld(Value row) {
+    std::deque<ElementEmitter> elements;
+    for (int64_t start = 0; start < length; start += span) {
+      ElementEmitter &element = elements.emplace_back(b, program, buffers, options);
+      placePoint(threads, program, element, row);
+      element.setIndex(program.laneDim, lane);
+      element.setShift(start);
+    }
+    bool hasMet = false;
+    for (unsigned pass = 0; pass < program.passes; ++pass) {
+      auto list = reductionsOf(pass);
+      if (list.empty() && !storesIn(pass))
+        continue;
+      for (ElementEmitter &element : elements)
+        hoistPass(element, pass, reducedMask);
+      Values sums;
+      for (unsigned r : list)
+        sums.push_back(identityOf(r, elements.front()));
+      for (ElementEmitter &element : elements) {
+        Values inputs;
+        for (unsigned r : list)
+          inputs.push_back(accumulated(element, program.reductions[r]));
+        sums = joined({&element}, list, sums, inputs);
+      }
+      for (size_t first = 0; first < elements.size(); first += kStoredTogether)
+        storeElements(elements, first, std::min(first + kStoredTogether, elements.size()), pass);
+      for (auto [sum, r] : llvm::zip_equal(sums, list))
+        sum = joinLanes(program.reductions[r].kind, sum);
+      for (ElementEmitter &element : elements)
+        finishPass({&element}, list, sums);
+      hasMet = team != kWarp && !list.empty();
+    }
+    finishRow(elements.front(), hasMet);
+  }
+
+  /// What a pass stores of elements from `first` on. All loads come before the stores: memory may be shared.
+  void storeElements(std::deque<ElementEmitter> &elements, size_t first, size_t end, unsigned pass) {
+    struct Store {
+      const LoopOutput &output;
+      ElementEmitter &element;
+      Value value;
+    };
+    SmallVector<Store> stores;
+    for (const LoopOutput &output : program.outputs)
+      if (!output.perRow && output.pass == pass)
+        for (size_t i = first; i < end; ++i)
+          stores.push_back({output, elements[i], elements[i].emit(output.node)});
+    for (const Store &store : stores)
+      store.element.store(store.value, store.output.element, buffers[store.output.buffer], store.output.at);
+  }
+
+  void finishRow(ElementEmitter &emitter, bool hasMet) {
     // Others may still read what is stored over, unless a block has met to join its last sums.
     if (storesRowsInPlace(kernel, program) && !hasMet)
       team == kWarp ? threads.warpBarrier() : threads.barrier();
     threads.guarded(threads.less(lane, 1), [&] { storePerRow(emitter); });
   }
 
-private:
   Values walkRow(ElementEmitter &emitter, unsigned pass, List list, size_t level, Values sums) {
     if (level == outerReduced.size())
       return walkLanes(emitter, pass, list, sums);
