@@ -72,7 +72,7 @@ static KernelWork workOfLoop(ValueRange inputs, ValueRange outputs) {
 static KernelWork workOfJoined(ValueRange inputs, ValueRange outputs) {
   std::string reason;
   KernelWork all;
-  if (auto loops = analyzeJoined(inputs, outputs, reason))
+  if (auto loops = analyzeJoined(inputs, outputs, /*inPlace=*/{}, reason)) // work is the same in other parts
     for (const JoinedLoop &loop : *loops) {
       KernelWork work = loop.program.work();
       all.flops += work.flops;

@@ -179,8 +179,21 @@ struct JoinUpdatesPass : impl::JoinUpdatesPassBase<JoinUpdatesPass> {
     return groups;
   }
 
+  /// The pairs of a call's kernel of a tensor and its new value: outputs lie nowhere else.
+  static SmallVector<std::pair<int64_t, int64_t>> pairsOf(func::CallOp call, func::FuncOp entry,
+                                                          func::FuncOp callee) {
+    SmallVector<std::pair<int64_t, int64_t>> pairs;
+    if (auto inPlace = callee->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace))
+      for (size_t i = 0; i < inPlace.asArrayRef().size(); i += 2) {
+        int64_t input = inPlace[i], output = inPlace[i + 1];
+        if (tensorOf(call.getOperand(input), entry) == updatedTensor(call.getResult(output), entry))
+          pairs.emplace_back(input, output);
+      }
+    return pairs;
+  }
+
   /// The bodies of all kernels, one after the other.
-  func::FuncOp makeKernel(const Group &group, const SymbolTable &symbols) {
+  func::FuncOp makeKernel(const Group &group, func::FuncOp entry, const SymbolTable &symbols) {
     SmallVector<Type> results;
     SmallVector<Location> locations;
     for (func::CallOp call : group.calls) {
@@ -201,10 +214,8 @@ struct JoinUpdatesPass : impl::JoinUpdatesPassBase<JoinUpdatesPass> {
     SmallVector<int64_t> pairs;
     for (func::CallOp call : group.calls) {
       auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-      if (auto inPlace = callee->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace))
-        for (auto [i, number] : llvm::enumerate(inPlace.asArrayRef()))
-          pairs.push_back(i % 2 == 0 ? numbers.lookup(call.getOperand(number))
-                                     : static_cast<int64_t>(outputs.size()) + number);
+      for (auto [input, output] : pairsOf(call, entry, callee))
+        pairs.append({numbers.lookup(call.getOperand(input)), static_cast<int64_t>(outputs.size()) + output});
       IRMapping mapping;
       for (auto [argument, operand] : llvm::zip_equal(callee.getArguments(), call.getOperands()))
         mapping.map(argument, body->getArgument(numbers.lookup(operand)));
@@ -219,7 +230,7 @@ struct JoinUpdatesPass : impl::JoinUpdatesPassBase<JoinUpdatesPass> {
   }
 
   void join(func::FuncOp entry, const Group &group, SymbolTable &symbols) {
-    func::FuncOp kernel = makeKernel(group, symbols);
+    func::FuncOp kernel = makeKernel(group, entry, symbols);
     symbols.insert(kernel);
     Operation *end = entry.getBody().front().getTerminator();
     OpBuilder builder(end);

@@ -14,15 +14,20 @@ bool canJoin(const LoopProgram &program) {
   return !program.lanesReduced() && program.elements(/*reduced=*/true) <= kReductionBlock;
 }
 
-/// Outputs that are computed with a common operation, under the first of them.
-static llvm::MapVector<unsigned, SmallVector<unsigned>> findParts(ValueRange outputs) {
+/// Outputs that are computed with a common operation, or written where others are read, under the first of them.
+static llvm::MapVector<unsigned, SmallVector<unsigned>> findParts(ValueRange inputs, ValueRange outputs,
+                                                                  ArrayRef<int64_t> inPlace) {
   llvm::EquivalenceClasses<unsigned> parts;
-  llvm::DenseMap<Operation *, unsigned> users; // the first output that an operation is needed for
+  llvm::DenseMap<Operation *, unsigned> users;          // the first output that an operation is needed for
+  llvm::DenseMap<Value, SmallVector<unsigned>> readers; // of an input
   for (auto [number, output] : llvm::enumerate(outputs)) {
     parts.insert(number);
     SmallVector<Value> stack{output};
     while (!stack.empty()) {
-      Operation *op = stack.pop_back_val().getDefiningOp();
+      Value value = stack.pop_back_val();
+      Operation *op = value.getDefiningOp();
+      if (!op)
+        readers[value].push_back(number);
       if (!op || op->hasTrait<OpTrait::ConstantLike>())
         continue;
       auto [user, isNew] = users.try_emplace(op, number);
@@ -32,6 +37,9 @@ static llvm::MapVector<unsigned, SmallVector<unsigned>> findParts(ValueRange out
         parts.unionSets(user->second, number);
     }
   }
+  for (size_t i = 0; i < inPlace.size(); i += 2)
+    for (unsigned reader : readers[inputs[inPlace[i]]])
+      parts.unionSets(reader, inPlace[i + 1]);
   llvm::DenseMap<unsigned, unsigned> firsts; // by leader
   llvm::MapVector<unsigned, SmallVector<unsigned>> found;
   for (unsigned number = 0; number < outputs.size(); ++number) {
@@ -42,9 +50,9 @@ static llvm::MapVector<unsigned, SmallVector<unsigned>> findParts(ValueRange out
 }
 
 std::optional<std::vector<JoinedLoop>> analyzeJoined(ValueRange inputs, ValueRange outputs,
-                                                     std::string &reason) {
+                                                     ArrayRef<int64_t> inPlace, std::string &reason) {
   std::vector<JoinedLoop> loops;
-  for (auto &[first, numbers] : findParts(outputs)) {
+  for (auto &[first, numbers] : findParts(inputs, outputs, inPlace)) {
     SmallVector<Value> own;
     for (unsigned number : numbers)
       own.push_back(outputs[number]);

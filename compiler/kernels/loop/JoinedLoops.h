@@ -17,8 +17,9 @@ struct JoinedLoop {
 };
 
 /// The loops of a kernel whose outputs fall into parts that have no operation in common, in the order of their first
-/// outputs. Nothing and `reason` where a part is no loop that canJoin().
+/// outputs. A part also has all that reads an input in whose place it writes (pairs of an input and an output, as of
+/// plan.in_place): loops run at the same time. Nothing and `reason` where a part is no loop that canJoin().
 std::optional<std::vector<JoinedLoop>> analyzeJoined(mlir::ValueRange inputs, mlir::ValueRange outputs,
-                                                     std::string &reason);
+                                                     llvm::ArrayRef<int64_t> inPlace, std::string &reason);
 
 } // namespace ortc::kernels

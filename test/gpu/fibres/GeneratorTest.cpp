@@ -87,6 +87,21 @@ TEST(FibreGeneratorTest, LoopsSideBySide) {
         KernelKind::joined, 5e-7);
 }
 
+/// An average that is written in its place, and the weight that is computed of what it was.
+TEST(FibreGeneratorTest, LoopsSideBySideReadNothingThatAnotherWrites) {
+  check(R"(func.func @k(%m: tensor<300xf32>, %s: tensor<f32>, %w: tensor<300xf32>, %r: tensor<f32>)
+      -> (tensor<300xf32>, tensor<300xf32>, tensor<f32>) attributes {plan.in_place = array<i64: 0, 0, 2, 1>} {
+    %a = nn.broadcast %s dims = [] : tensor<f32> -> tensor<300xf32>
+    %p = arith.mulf %m, %a : tensor<300xf32>
+    %b = nn.broadcast %r dims = [] : tensor<f32> -> tensor<300xf32>
+    %c = arith.mulf %m, %b : tensor<300xf32>
+    %q = arith.subf %w, %c : tensor<300xf32>
+    %t = arith.addf %s, %r : tensor<f32>
+    return %p, %q, %t : tensor<300xf32>, tensor<300xf32>, tensor<f32>
+  })",
+        KernelKind::joined, 5e-7);
+}
+
 /// Rows of a warp and of a block, whole and in parts, and columns.
 TEST(FibreGeneratorTest, Reductions) {
   struct Case {

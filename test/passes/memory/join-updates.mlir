@@ -44,7 +44,7 @@ func.func private @kernel_gradients() -> (tensor<1xf32>, tensor<1xf32>, tensor<6
   %3 = arith.constant dense<1.0> : tensor<17xf32>
   return %0, %0, %1, %1, %2, %3 : tensor<1xf32>, tensor<1xf32>, tensor<64xf32>, tensor<64xf32>, tensor<512xf32>, tensor<17xf32>
 }
-func.func private @kernel_0(%w: tensor<1xf32>, %g: tensor<1xf32>, %r: tensor<f32>) -> tensor<1xf32> attributes {plan.in_place = array<i64: 0, 0>, plan.kind = #plan<kernel_kind loop>} {
+func.func private @kernel_0(%w: tensor<1xf32>, %g: tensor<1xf32>, %r: tensor<f32>) -> tensor<1xf32> attributes {plan.in_place = array<i64: 0, 0, 1, 0>, plan.kind = #plan<kernel_kind loop>} {
   %0 = nn.broadcast %r dims = [] : tensor<f32> -> tensor<1xf32>
   %1 = arith.mulf %g, %0 : tensor<1xf32>
   %2 = arith.subf %w, %1 : tensor<1xf32>
@@ -77,6 +77,6 @@ func.func private @kernel_summed(%w: tensor<1xf32>, %g: tensor<17xf32>) -> tenso
   return %2 : tensor<1xf32>
 }
 
-// The scalar comes in once; pairs that share memory are those of each kernel.
+// The scalar comes in once; of pairs that may share memory those of a tensor and its new value are left.
 // CHECK: func.func private @[[ONE]](%{{.*}}: tensor<1xf32>, %{{.*}}: tensor<1xf32>, %{{.*}}: tensor<f32>, %{{.*}}: tensor<1xf32>, %{{.*}}: tensor<1xf32>) -> (tensor<1xf32>, tensor<1xf32>)
 // CHECK-SAME: plan.in_place = array<i64: 0, 0, 3, 1>, plan.kind = #plan<kernel_kind joined>

@@ -4,6 +4,7 @@
 
 #include "compiler/backends/gpu/loop/LoopKernel.h"
 #include "compiler/kernels/loop/JoinedLoops.h"
+#include "dialects/plan/PlanDialect.h"
 
 using namespace mlir;
 
@@ -52,8 +53,10 @@ private:
 LogicalResult generateJoined(KernelBuilder &kernel, func::FuncOp function,
                              const GeneratorOptions &generator) {
   std::string reason;
+  auto inPlace = function->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace);
   auto loops = kernels::analyzeJoined(function.getArguments(),
-                                      function.getBody().front().getTerminator()->getOperands(), reason);
+                                      function.getBody().front().getTerminator()->getOperands(),
+                                      inPlace ? inPlace.asArrayRef() : ArrayRef<int64_t>(), reason);
   if (!loops)
     return function.emitError(reason);
   SmallVector<int64_t> firsts;
