@@ -9,6 +9,9 @@ using plan::KernelKind;
 
 namespace {
 
+const std::string kPool =
+    " window = [3, 3] strides = [2, 2] padding = [1, 1] to [1, 1] overhang = [0, 0] dilations = [1, 1]";
+
 /// Indices below `rows` from random numbers in [-1, 1].
 std::string indices(const std::string &count, int64_t rows) {
   std::string t = "tensor<" + count + "xf32>", h = std::to_string(double(rows) / 2 - 0.01);
@@ -31,7 +34,7 @@ TEST(FibreIndexedTest, Gathers) {
 
 TEST(FibreIndexedTest, SumsOfRowsByIndex) {
   for (auto [rows, columns, count] :
-       {std::tuple<int64_t, int64_t, int64_t>{9, 5, 12}, {400, 3, 100}, {7, 33, 700}}) {
+       {std::tuple<int64_t, int64_t, int64_t>{9, 5, 12}, {400, 3, 100}, {7, 33, 700}, {700, 200, 90}}) {
     std::string n = std::to_string(count), i = "tensor<" + n + "xi64>",
                 u = "tensor<" + n + "x" + std::to_string(columns) + "xf32>",
                 t = "tensor<" + std::to_string(rows) + "x" + std::to_string(columns) + "xf32>";
@@ -42,6 +45,23 @@ TEST(FibreIndexedTest, SumsOfRowsByIndex) {
               " -> " + t + "\nreturn %y : " + t + "\n}",
           KernelKind::scatter, 1.2e-7 * (4 + double(count)));
   }
+}
+
+/// A step of a large table, in place, by the sums of its rows: a thread has neighbours.
+TEST(FibreIndexedTest, TablesWithTheSumsOfTheirRows) {
+  check("func.func @inputs(%r: tensor<90xf32>, %u: tensor<90x200xf32>, %w: tensor<700x200xf32>) -> "
+        "(tensor<90xi64>, tensor<90x200xf32>, tensor<700x200xf32>) {\n" +
+            indices("90", 700) +
+            R"(return %i, %u, %w : tensor<90xi64>, tensor<90x200xf32>, tensor<700x200xf32>
+  }
+  func.func @k(%i: tensor<90xi64>, %u: tensor<90x200xf32>, %w: tensor<700x200xf32>) -> tensor<700x200xf32>
+      attributes {plan.in_place = array<i64: 2, 0>} {
+    %s = nn.scatter_add %i, %u axis = 0 : tensor<90xi64>, tensor<90x200xf32> -> tensor<700x200xf32>
+    %d = arith.mulf %s, %w : tensor<700x200xf32>
+    %y = arith.subf %w, %d : tensor<700x200xf32>
+    return %y : tensor<700x200xf32>
+  })",
+        KernelKind::scatter, 1e-5);
 }
 
 TEST(FibreIndexedTest, RunningSums) {
@@ -69,18 +89,34 @@ TEST(FibreIndexedTest, SortedRows) {
 }
 
 TEST(FibreIndexedTest, PoolsAndTheirGradient) {
-  std::string how =
-      " window = [3, 3] strides = [2, 2] padding = [1, 1] to [1, 1] overhang = [0, 0] dilations = [1, 1]";
   check("func.func @k(%x: tensor<2x9x11x7xf32>) -> (tensor<2x5x6x7xf32>, tensor<2x5x6x7xi8>) {\n%y, %i = "
         "nn.max_pool "
         "%x" +
-            how +
+            kPool +
             " : tensor<2x9x11x7xf32> -> tensor<2x5x6x7xf32>, tensor<2x5x6x7xi8>\nreturn %y, %i : "
             "tensor<2x5x6x7xf32>, tensor<2x5x6x7xi8>\n}",
         KernelKind::pool, 1e-7);
-  check("func.func @k(%dy: tensor<2x5x6x7xf32>) -> tensor<2x9x11x7xf32> {\n%dx = nn.avg_pool_grad %dy" + how +
-            " : tensor<2x5x6x7xf32> -> tensor<2x9x11x7xf32>\nreturn %dx : tensor<2x9x11x7xf32>\n}",
+  check("func.func @k(%dy: tensor<2x5x6x7xf32>) -> tensor<2x9x11x7xf32> {\n%dx = nn.avg_pool_grad %dy" +
+            kPool + " : tensor<2x5x6x7xf32> -> tensor<2x9x11x7xf32>\nreturn %dx : tensor<2x9x11x7xf32>\n}",
         KernelKind::pool, 2e-6);
+}
+
+/// A thread has neighbouring channels.
+TEST(FibreIndexedTest, PoolsOfManyChannels) {
+  std::string x = "tensor<1x60x60x40xf32>", y = "tensor<1x30x30x40xf32>", i = "tensor<1x30x30x40xi8>";
+  check("func.func @k(%x: tensor<1x120x120x40xf32>) -> (tensor<1x60x60x40xf32>, tensor<1x60x60x40xi8>) "
+        "{\n%y, %i = "
+        "nn.max_pool %x" +
+            kPool +
+            " : tensor<1x120x120x40xf32> -> tensor<1x60x60x40xf32>, tensor<1x60x60x40xi8>\nreturn %y, %i : "
+            "tensor<1x60x60x40xf32>, tensor<1x60x60x40xi8>\n}",
+        KernelKind::pool, 0);
+  check("func.func @inputs(%dy: " + y + ", %r: tensor<1x30x30x40xf32>) -> (" + y + ", " + i + ") {\n" +
+            indices("1x30x30x40", 9) + "%t = arith.trunci %i : tensor<1x30x30x40xi64> to " + i +
+            "\nreturn %dy, %t : " + y + ", " + i + "\n}\nfunc.func @k(%dy: " + y + ", %i: " + i + ") -> " +
+            x + " {\n%dx = nn.max_pool_grad %dy, %i" + kPool + " : " + y + ", " + i + " -> " + x +
+            "\nreturn %dx : " + x + "\n}",
+        KernelKind::pool, 1e-6);
 }
 
 } // namespace

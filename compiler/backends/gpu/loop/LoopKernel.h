@@ -9,8 +9,9 @@ namespace ortc::gpu {
 
 /// Adds the launch of a loop program to `kernel`. Where the lanes are reduced, a warp takes a row: its lanes are the
 /// interleaved sums of SumOrder.h, which are joined in halves. With fast numerics a block takes a long row, whose warps
-/// are joined in order, and sums of few columns are those of parts of the rows (ColumnSums.h). Rows that are short enough
-/// stay in registers from pass to pass (HeldRows.h). Elsewhere a thread takes a point, or a run of them (PointRuns.h).
+/// are joined in order, and sums of few columns are those of parts of the rows (ColumnSums.h). Rows that are short
+/// enough stay in registers from pass to pass (HeldRows.h). Elsewhere a thread takes a point, or a run of them
+/// (PointRuns.h).
 void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const GeneratorOptions &generator);
 
 /// Whether what is stored for a whole row or column may lie where others of its threads read.

@@ -18,8 +18,6 @@ namespace ortc::gpu {
 
 namespace {
 
-/// Threads that fill a device, whose number must not sink below.
-constexpr int64_t kFewThreads = 132 * kBlockThreads;
 /// Loads and stores of a point at most: their values lie in registers, for each point of a run.
 constexpr size_t kMostAccesses = 16;
 
@@ -29,10 +27,12 @@ public:
              const MathOptions &options)
       : LoopWalk(builder, program, buffers), threads(builder), options(options) {}
 
-  void emit(Value number, int64_t run) {
+  void emit(Value number, int64_t run, RunSupplier supply) {
     std::deque<ElementEmitter> points;
     for (int64_t i = 0; i < run; ++i) {
       ElementEmitter &point = points.emplace_back(b, program, buffers, options);
+      if (supply)
+        point.setSupplier([&point, i, supply](unsigned node) { return supply(point, i, node); });
       placePoint(threads, program, point, number, run);
       point.setShift(i);
       hoistRoots(point, reducedMask);
@@ -65,7 +65,9 @@ int64_t multipleOf(const LoopProgram &program, const IndexExpr &at, int64_t run)
 
 } // namespace
 
-int64_t chooseRun(const KernelBuilder &kernel, const LoopProgram &program) {
+bool fillsDevice(int64_t threads) { return threads >= 132 * kBlockThreads; }
+
+int64_t widestRun(const LoopProgram &program, llvm::function_ref<int64_t(unsigned)> alignmentOf) {
   if (program.laneDim < 0 || program.reducedMask() != 0 || !program.reductions.empty())
     return 1;
   struct Access {
@@ -87,7 +89,8 @@ int64_t chooseRun(const KernelBuilder &kernel, const LoopProgram &program) {
     if (node.at.scales[program.laneDim] != 1 ||
         llvm::any_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return changes(term.node); }))
       return 1;
-    add(node.buffer, node.at, node.element);
+    if (alignmentOf(node.buffer) != 0)
+      add(node.buffer, node.at, node.element);
   }
   for (const LoopOutput &output : program.outputs) {
     if (output.at.scales[program.laneDim] != 1 || !output.at.dynamic.empty())
@@ -96,19 +99,29 @@ int64_t chooseRun(const KernelBuilder &kernel, const LoopProgram &program) {
   }
   if (accesses.size() > kMostAccesses)
     return 1;
-  int64_t widest = 2; // eight points at most
+  int64_t widest = kAccessBytes / kMostRun;
   for (const Access &access : accesses)
     widest = std::max(widest, access.bytes);
   int64_t run = std::gcd(kAccessBytes / widest, program.dims[program.laneDim].size);
   for (const Access &access : accesses)
-    run = std::gcd(multipleOf(program, *access.at, run), kernel.alignmentOf(access.buffer) / access.bytes);
-  return program.elements(/*reduced=*/false) / run < kFewThreads ? 1 : run;
+    run = std::gcd(multipleOf(program, *access.at, run), alignmentOf(access.buffer) / access.bytes);
+  return run;
+}
+
+int64_t chooseRun(const KernelBuilder &kernel, const LoopProgram &program) {
+  int64_t run = widestRun(program, [&](unsigned buffer) { return kernel.alignmentOf(buffer); });
+  return fillsDevice(program.elements(/*reduced=*/false) / run) ? run : 1;
+}
+
+void emitRun(ThreadBuilder &b, const LoopProgram &program, ValueRange buffers, const MathOptions &options,
+             Value number, int64_t run, RunSupplier supply) {
+  RunEmitter(b, program, buffers, options).emit(number, run, supply);
 }
 
 void emitRuns(KernelBuilder &kernel, const LoopProgram &program, int64_t run, const MathOptions &options) {
   kernel.launchThreads(program.elements(/*reduced=*/false) / run,
                        [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value number) {
-                         RunEmitter(b, program, arguments.buffers, options).emit(number, run);
+                         emitRun(b, program, arguments.buffers, options, number, run, nullptr);
                        });
 }
 

@@ -4,11 +4,12 @@
 
 #include "compiler/backends/emit/ElementEmitter.h"
 #include "compiler/backends/emit/Reduction.h"
-#include "compiler/backends/gpu/loop/LoopKernel.h"
+#include "compiler/backends/gpu/loop/PointRuns.h"
 #include "compiler/backends/gpu/scatter/SortedIndices.h"
 #include "compiler/kernels/scatter/ScatterForm.h"
 
 #include <limits>
+#include <numeric>
 
 using namespace mlir;
 
@@ -23,21 +24,32 @@ struct Scatter {
   unsigned indices, updates;
 };
 
-/// What is done with the sum, as it is stored, of the element at `position` of the table.
-using Finish = llvm::function_ref<void(ThreadBuilder &, ArrayRef<Value> buffers, Value position, Value sum)>;
+/// What is done with the sums, as they are stored, of a run of neighbours in the table: the one of number `number`.
+using Finish =
+    llvm::function_ref<void(ThreadBuilder &, ArrayRef<Value> buffers, Value number, ValueRange sums)>;
 
-void emitScatter(KernelBuilder &kernel, const Scatter &scatter, Finish finish) {
+/// Neighbours of a row that a thread should have, so that it reads and writes 16 bytes at once.
+int64_t chooseRun(const KernelBuilder &kernel, const Scatter &scatter, unsigned result) {
+  int64_t bytes = std::max<int64_t>(scatter.element.getIntOrFloatBitWidth() / 8, 1);
+  int64_t aligned = std::min(kernel.alignmentOf(scatter.updates), kernel.alignmentOf(result));
+  int64_t run = std::gcd(std::min(aligned, kAccessBytes) / bytes, scatter.plan.columns);
+  return fillsDevice(scatter.plan.outer * scatter.plan.rows * scatter.plan.columns / run) ? run : 1;
+}
+
+/// `run`: divides the columns.
+void emitScatter(KernelBuilder &kernel, const Scatter &scatter, int64_t run, Finish finish) {
   const ScatterPlan &plan = scatter.plan;
   std::optional<SortedIndices> sorted;
   if (plan.count > 0)
     sorted.emplace(kernel, scatter.indices, plan.count).emit();
-  int64_t elements = plan.outer * plan.rows * plan.columns;
-  kernel.launchThreads(elements, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value i) {
+  int64_t threads = plan.outer * plan.rows * plan.columns / run;
+  kernel.launchThreads(threads, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value i) {
     Value zero = arith::ConstantOp::create(b, b.getZeroAttr(bufferType(scatter.element)));
+    SmallVector<Value> zeros(run, zero);
     if (!sorted)
-      return finish(b, arguments.buffers, i, zero);
-    auto digits = delinearize(b, i, {plan.outer, plan.rows, plan.columns});
-    Value row = b.toI32(digits[1]);
+      return finish(b, arguments.buffers, i, zeros);
+    auto digits = delinearize(b, i, {plan.outer, plan.rows, plan.columns / run});
+    Value row = b.toI32(digits[1]), column = b.mul(digits[2], run);
     Value begin = sorted->countBelow(b, arguments.scratch, row);
     // Most rows of a large table have no update.
     Value isWithin = b.less(begin, plan.count);
@@ -45,17 +57,21 @@ void emitScatter(KernelBuilder &kernel, const Scatter &scatter, Finish finish) {
       Value there = sorted->indexAt(b, arguments.scratch, begin);
       return {arith::CmpIOp::create(b, arith::CmpIPredicate::eq, there, row)};
     })[0];
-    Value sum = b.guarded(isNamed, zero, [&]() -> SmallVector<Value> {
+    auto sums = b.guarded(isNamed, zeros, [&] {
       Value next = arith::AddIOp::create(b, row, arith::ConstantOp::create(b, b.getI32IntegerAttr(1)));
       Value end = sorted->countBelow(b, arguments.scratch, next);
-      return b.fold({begin, end}, 1, zero, [&](Value place, ValueRange carried) -> SmallVector<Value> {
+      return b.fold({begin, end}, 1, zeros, [&](Value place, ValueRange carried) {
         Value from = sorted->positionAt(b, arguments.scratch, place);
-        from = b.add(b.mul(b.add(b.mul(digits[0], plan.count), from), plan.columns), digits[2]);
-        Value update = b.loadScalar(arguments.buffers[scatter.updates], from);
-        return {combineStored(b, nn::ReduceKind::sum, scatter.element, carried[0], update)};
+        from = b.add(b.mul(b.add(b.mul(digits[0], plan.count), from), plan.columns), column);
+        SmallVector<Value> next;
+        for (auto [k, sum] : llvm::enumerate(carried)) {
+          Value update = b.loadScalar(arguments.buffers[scatter.updates], b.add(from, k));
+          next.push_back(combineStored(b, nn::ReduceKind::sum, scatter.element, sum, update));
+        }
+        return next;
       });
-    })[0];
-    finish(b, arguments.buffers, i, sum);
+    });
+    finish(b, arguments.buffers, i, sums);
   });
 }
 
@@ -64,17 +80,22 @@ bool isSortable(const ScatterPlan &plan) {
 }
 
 void generateFused(KernelBuilder &kernel, const FusedScatter &form, const MathOptions &options) {
-  emitScatter(kernel, {form.plan, form.element, form.indices, form.updates},
-              [&](ThreadBuilder &b, ArrayRef<Value> buffers, Value position, Value sum) {
+  Scatter scatter{form.plan, form.element, form.indices, form.updates};
+  int64_t run = widestRun(form.program, [&](unsigned buffer) -> int64_t {
+    return buffer == form.sums() ? 0 : kernel.alignmentOf(buffer < form.sums() ? buffer : buffer - 1);
+  });
+  run = std::gcd(run, chooseRun(kernel, scatter, form.updates));
+  emitScatter(kernel, scatter, run,
+              [&](ThreadBuilder &b, ArrayRef<Value> buffers, Value number, ValueRange sums) {
                 SmallVector<Value> all(buffers);
                 all.insert(all.begin() + form.sums(), Value());
-                auto supply = [&](ElementEmitter &emitter, unsigned node) -> Value {
+                auto supply = [&](ElementEmitter &emitter, int64_t shift, unsigned node) -> Value {
                   const LoopNode &read = form.program.nodes[node];
                   if (read.kind != LoopNode::load || read.buffer != form.sums())
                     return Value();
-                  return emitter.fromStorage(sum, read.element);
+                  return emitter.fromStorage(sums[shift], read.element);
                 };
-                emitPoint(b, form.program, all, options, position, supply);
+                emitRun(b, form.program, all, options, number, run, supply);
               });
 }
 
@@ -134,9 +155,12 @@ bool generateScatter(KernelBuilder &kernel, func::FuncOp function, const Generat
   if (!indices || !updates || !isSortable(plan))
     return false;
   Type element = cast<RankedTensorType>(op.getType()).getElementType();
-  emitScatter(kernel, {plan, element, *indices, *updates},
-              [&](ThreadBuilder &b, ArrayRef<Value> buffers, Value position, Value sum) {
-                memref::StoreOp::create(b, sum, buffers.back(), ValueRange{position});
+  Scatter scatter{plan, element, *indices, *updates};
+  int64_t run = chooseRun(kernel, scatter, function.getNumArguments());
+  emitScatter(kernel, scatter, run,
+              [&](ThreadBuilder &b, ArrayRef<Value> buffers, Value number, ValueRange sums) {
+                for (auto [k, sum] : llvm::enumerate(sums))
+                  memref::StoreOp::create(b, sum, buffers.back(), ValueRange{b.add(b.mul(number, run), k)});
               });
   return true;
 }
