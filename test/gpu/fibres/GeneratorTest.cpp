@@ -102,6 +102,20 @@ TEST(FibreGeneratorTest, LoopsSideBySideReadNothingThatAnotherWrites) {
         KernelKind::joined, 5e-7);
 }
 
+/// Loops whose threads have neighbours: as many as 16 bytes hold, fewer, and one.
+TEST(FibreGeneratorTest, LargeLoopsSideBySide) {
+  check(R"(func.func @k(%a: tensor<1000x200xf32>, %b: tensor<150x401xf32>, %c: tensor<151x402xf32>)
+      -> (tensor<1000x200xf32>, tensor<150x401xf32>, tensor<402xf32>, tensor<151x402xf32>) {
+    %p = arith.mulf %a, %a : tensor<1000x200xf32>
+    %q = arith.addf %b, %b : tensor<150x401xf32>
+    %d = nn.slice %c starts = [0, 0] strides = [1, 1] : tensor<151x402xf32> -> tensor<3x402xf32>
+    %t = nn.reduce sum %d axes = [0] : tensor<3x402xf32> -> tensor<402xf32>
+    %r = arith.mulf %c, %c : tensor<151x402xf32>
+    return %p, %q, %t, %r : tensor<1000x200xf32>, tensor<150x401xf32>, tensor<402xf32>, tensor<151x402xf32>
+  })",
+        KernelKind::joined, 1e-6);
+}
+
 /// Rows of a warp and of a block, whole and in parts, and columns.
 TEST(FibreGeneratorTest, Reductions) {
   struct Case {
