@@ -19,7 +19,7 @@ void KernelBuilder::reserveScratch(int64_t bytes) {
   kernel.scratchBytes = std::max(kernel.scratchBytes, (bytes + 63) / 64 * 64);
 }
 
-void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body, int64_t resident) {
+void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body, const LaunchOptions &how) {
   MLIRContext *context = module.getContext();
   OpBuilder outer(context);
   outer.setInsertionPointToEnd(module.getBody());
@@ -35,11 +35,11 @@ void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body, int64_t r
   auto function = func::FuncOp::create(b, symbol, b.getFunctionType(types, {}));
   function->setAttr(kThreadsAttribute, b.getI64IntegerAttr(threads));
   function->setAttr(kBlocksAttribute, b.getI64IntegerAttr(blocks));
-  if (resident)
-    function->setAttr(kResidentAttribute, b.getI64IntegerAttr(resident));
+  if (how.resident)
+    function->setAttr(kResidentAttribute, b.getI64IntegerAttr(how.resident));
   sharedBytes = spaceBytes = 0;
   for (auto [i, buffer] : llvm::enumerate(buffers)) {
-    if (buffer.distinct)
+    if (buffer.distinct && !how.keepsLoads) // else loads are taken for those of constants
       function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
     if (!buffer.written)
       function.setArgAttr(i, LLVM::LLVMDialect::getReadonlyAttrName(), b.getUnitAttr());

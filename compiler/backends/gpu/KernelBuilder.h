@@ -76,9 +76,16 @@ public:
   };
   using Body = llvm::function_ref<void(ThreadBuilder &, const Arguments &)>;
 
-  /// Adds a launch of `blocks` blocks of `threads` threads. `resident`: blocks for which registers must suffice on a
-  /// multiprocessor; 0: as it comes.
-  void launch(int64_t blocks, int64_t threads, Body body, int64_t resident = 0);
+  /// How a launch is compiled.
+  struct LaunchOptions {
+    /// Blocks for which registers must suffice on a multiprocessor; 0: as it comes.
+    int64_t resident = 0;
+    /// No load moves across a barrier, although nobody writes what it reads.
+    bool keepsLoads = false;
+  };
+  /// Adds a launch of `blocks` blocks of `threads` threads.
+  void launch(int64_t blocks, int64_t threads, Body body) { launch(blocks, threads, body, LaunchOptions()); }
+  void launch(int64_t blocks, int64_t threads, Body body, const LaunchOptions &how);
   /// Adds a launch with a thread for each i in [0, count): body(b, arguments, i).
   void launchThreads(int64_t count,
                      llvm::function_ref<void(ThreadBuilder &, const Arguments &, mlir::Value)> body);

@@ -96,10 +96,10 @@ private:
       Value stage = now[none.size()];
       rows.store(now.take_front(ofRows), stage);
       columns.store(now.slice(ofRows, none.size() - ofRows), stage);
-      b.barrier();
       Value following = b.add(start, tile.depth);
       SmallVector<Value> result =
           b.guarded(b.less(following, range.end), none, [&] { return loadAt(following); });
+      b.barrier(); // after the loads: ptxas moves none across it, and would move them behind the products
       result.push_back(next(stage));
       llvm::append_range(result,
                          multiply(rows, columns, stage, llvm::to_vector(now.drop_front(none.size() + 1))));

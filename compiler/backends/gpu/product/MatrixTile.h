@@ -5,7 +5,7 @@
 // bf16) are multiplied as they are. A f32 number is the sum of three bf16 numbers but for 2^-24 of itself, and of the
 // nine products of such parts the six largest are kept: the others are below the last bit. A tensor core truncates its
 // sums, so the sum of f32 numbers begins anew every kPromotedDepth steps and is added up in f32: it is then closer than
-// a chain of fused multiply-adds (docs/decisions/0058-matrix-core.md).
+// a chain of fused multiply-adds (docs/decisions/0060-matrix-core.md).
 //
 // The order of a sum depends on the shape only: parts of the depth, blocks of kPromotedDepth within them, products of
 // parts from the smallest to the largest within those, each along the depth.

@@ -148,7 +148,7 @@ private:
                  store(b, *access, arguments.scratch, part, {product, row, column}, sum);
                });
     };
-    kernel.launch(blocks, kTileThreads, body, tile.resident);
+    kernel.launch(blocks, kTileThreads, body, {.resident = tile.resident});
     kernel.noteProduct(stepsOf(tile.depth), cycles);
   }
 
@@ -161,7 +161,8 @@ private:
                        store(b, *access, arguments.scratch, part, {product, row, column}, sum);
                      });
     };
-    kernel.launch(blocks, plan.tile.threads(), body, plan.resident);
+    kernel.launch(blocks, plan.tile.threads(), body,
+                  {.resident = plan.resident, .keepsLoads = !plan.tile.isAsync});
     kernel.noteProduct(stepsOf(plan.tile.depth), plan.cycles);
   }
 
