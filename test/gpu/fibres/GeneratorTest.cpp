@@ -67,6 +67,24 @@ TEST(FibreGeneratorTest, ElementwiseInRunsOfOtherWidths) {
         KernelKind::loop, 1e-15);
 }
 
+/// A run of neighbours is within what is put together, or without.
+TEST(FibreGeneratorTest, PartsInRuns) {
+  check(R"(func.func @k(%x: tensor<40x50x64xf32>, %z: tensor<f32>) -> tensor<41x53x88xf32> {
+    %p = nn.pad %x, %z low = [1, 2, 8] high = [0, 1, 16] interior = [0, 0, 0]
+        : tensor<40x50x64xf32>, tensor<f32> -> tensor<41x53x88xf32>
+    %d = arith.mulf %p, %p : tensor<41x53x88xf32>
+    return %d : tensor<41x53x88xf32>
+  })",
+        KernelKind::loop, 1e-6);
+  check(R"(func.func @k(%a: tensor<400x96xf32>, %b: tensor<400x128xf32>, %c: tensor<400x140xf32>)
+      -> tensor<400x364xf32> {
+    %p = nn.concat %a, %b, %c axis = 1 : tensor<400x96xf32>, tensor<400x128xf32>, tensor<400x140xf32> -> tensor<400x364xf32>
+    %d = arith.addf %p, %p : tensor<400x364xf32>
+    return %d : tensor<400x364xf32>
+  })",
+        KernelKind::loop, 1e-6);
+}
+
 /// Loops of several sizes in one launch: less than a block, a whole one, more; with a sum of a few rows, two results of
 /// one loop, and one that is no more than a copy.
 TEST(FibreGeneratorTest, LoopsSideBySide) {

@@ -28,15 +28,17 @@ public:
       : LoopWalk(builder, program, buffers), threads(builder), options(options) {}
 
   void emit(Value number, int64_t run, RunSupplier supply) {
-    std::deque<ElementEmitter> points;
     for (int64_t i = 0; i < run; ++i) {
       ElementEmitter &point = points.emplace_back(b, program, buffers, options);
-      if (supply)
-        point.setSupplier([&point, i, supply](unsigned node) { return supply(point, i, node); });
+      point.setSupplier([this, &point, i, supply](unsigned node) {
+        Value value = supply ? supply(point, i, node) : Value();
+        return !value && program.nodes[node].kind == LoopNode::range ? emitRange(node)[i] : value;
+      });
       placePoint(threads, program, point, number, run);
       point.setShift(i);
-      hoistRoots(point, reducedMask);
     }
+    for (ElementEmitter &point : points)
+      hoistRoots(point, reducedMask);
     Values values;
     for (const LoopOutput &output : program.outputs)
       for (ElementEmitter &point : points)
@@ -48,8 +50,45 @@ public:
   }
 
 private:
+  /// The values of all points where the test holds for all of them or for none.
+  Values emitRange(unsigned number) {
+    const LoopNode &node = program.nodes[number];
+    Value at = points.front().emitIndex(node.at);
+    auto compare = [&](arith::CmpIPredicate predicate, int64_t limit) -> Value {
+      return arith::CmpIOp::create(b, predicate, at, b.index(limit));
+    };
+    Value isWithin = threads.both(compare(arith::CmpIPredicate::sge, node.low),
+                                  compare(arith::CmpIPredicate::slt, node.high));
+    if (node.step > 1) {
+      // Below `low` the remainder means nothing, and the condition is false anyway.
+      Value rest = b.rem(b.sub(at, b.index(node.low)), node.step);
+      isWithin = threads.both(isWithin, arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rest, b.index(0)));
+    }
+    Type type = node.element.isInteger(1) ? node.element : bufferType(node.element);
+    SmallVector<Type> types(points.size(), type);
+    auto choice = scf::IfOp::create(b, types, isWithin, /*addThenBlock=*/true, /*addElseBlock=*/true);
+    for (bool first : {true, false}) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(first ? choice.thenBlock() : choice.elseBlock());
+      // A range of one point may ask for one of all of them.
+      for (ElementEmitter &point : points)
+        point.openScope();
+      Values values;
+      for (ElementEmitter &point : points)
+        values.push_back(point.emit(node.operands[first ? 0 : 1]));
+      for (ElementEmitter &point : points)
+        point.closeScope();
+      scf::YieldOp::create(b, values);
+    }
+    for (auto [point, value] : llvm::zip_equal(points, choice.getResults()))
+      point.bind(number, value);
+    return Values(choice.getResults());
+  }
+
+private:
   ThreadBuilder &threads;
   const MathOptions &options;
+  std::deque<ElementEmitter> points;
 };
 
 /// What the places of a first lane are multiples of.
@@ -76,18 +115,22 @@ int64_t widestRun(const LoopProgram &program, llvm::function_ref<int64_t(unsigne
     int64_t bytes;
   };
   SmallVector<Access> accesses;
+  SmallVector<const LoopNode *> ranges; // that change along the lanes: a run is within or without
   auto add = [&](unsigned buffer, const IndexExpr &at, Type element) {
     accesses.push_back({buffer, &at, std::max<int64_t>(element.getIntOrFloatBitWidth() / 8, 1)});
   };
   auto changes = [&](unsigned node) { return program.nodes[node].dims >> program.laneDim & 1; };
   for (const LoopNode &node : program.nodes) {
-    // A branch each, which keeps accesses apart.
-    if (node.kind == LoopNode::range)
-      return 1;
+    bool isIndexed =
+        llvm::any_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return changes(term.node); });
+    if (node.kind == LoopNode::range && (node.at.scales[program.laneDim] != 0 || isIndexed)) {
+      if (node.at.scales[program.laneDim] != 1 || isIndexed || node.step != 1)
+        return 1;
+      ranges.push_back(&node);
+    }
     if (node.kind != LoopNode::load || !(node.dims >> program.laneDim & 1))
       continue;
-    if (node.at.scales[program.laneDim] != 1 ||
-        llvm::any_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return changes(term.node); }))
+    if (node.at.scales[program.laneDim] != 1 || isIndexed)
       return 1;
     if (alignmentOf(node.buffer) != 0)
       add(node.buffer, node.at, node.element);
@@ -105,6 +148,8 @@ int64_t widestRun(const LoopProgram &program, llvm::function_ref<int64_t(unsigne
   int64_t run = std::gcd(kAccessBytes / widest, program.dims[program.laneDim].size);
   for (const Access &access : accesses)
     run = std::gcd(multipleOf(program, *access.at, run), alignmentOf(access.buffer) / access.bytes);
+  for (const LoopNode *range : ranges)
+    run = std::gcd(std::gcd(multipleOf(program, range->at, run), range->low), range->high);
   return run;
 }
 
