@@ -90,7 +90,7 @@ void emitLaunch(KernelBuilder &kernel, ArrayRef<kernels::JoinedLoop> loops, size
       [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
         JoinedEmitter(b, loops, firsts, runs, arguments.buffers, inputs, options).emit(0, loops.size());
       },
-      kResidentBlocks);
+      {.resident = kResidentBlocks});
 }
 
 } // namespace
