@@ -60,8 +60,8 @@ private:
 /// Buffers of a launch at most, on AMD's processors: addresses of all that a kernel uses are loaded before its first
 /// branch, into scalar registers, of which there are about a hundred.
 constexpr size_t kMostBuffers = 32;
-/// Blocks that a multiprocessor has at least: without, ptxas spills registers to have more of them.
-constexpr int64_t kResidentBlocks = 2;
+/// Blocks that a multiprocessor has at least: for more, ptxas spills the addresses of many loops.
+constexpr int64_t kResidentBlocks = 1;
 
 /// Adds the buffers of a loop, by their places in the call.
 void addBuffers(const kernels::JoinedLoop &loop, size_t inputs, llvm::SmallDenseSet<unsigned> &buffers) {
