@@ -31,7 +31,7 @@ std::shared_ptr<FusedEpilogue> FusedEpilogue::analyze(ValueRange inputs, ValueRa
   analysis->program = *program;
   LoopProgram &p = analysis->program;
   reason = "what follows is not elementwise on the result";
-  if (!p.reductions.empty() || p.passes != 1 || p.dims.empty())
+  if (!p.reductions.empty() || p.passes != 1)
     return nullptr;
 
   const IndexExpr *position = nullptr;
@@ -66,8 +66,15 @@ std::shared_ptr<FusedEpilogue> FusedEpilogue::analyze(ValueRange inputs, ValueRa
     addOperand(view, p, *position, node.at, node.buffer);
   }
   analysis->flops = p.flops();
-  // Everything is computed on lanes, whichever dim they lie along.
+  // Everything is computed on lanes, whichever dim they lie along. A single number is a lane of one.
   p.laneDim = 0;
+  if (p.dims.empty()) {
+    p.dims.emplace_back();
+    for (LoopNode &node : p.nodes)
+      node.at.scales.assign(1, 0);
+    for (LoopOutput &output : p.outputs)
+      output.at.scales.assign(1, 0);
+  }
   for (LoopNode &node : p.nodes)
     node.dims = node.kind == LoopNode::constant ? 0 : 1;
   for (LoopNode &node : p.nodes)

@@ -151,6 +151,23 @@ void refuse(llvm::StringRef text, llvm::StringRef want) {
   EXPECT_EQ(reason, want.str());
 }
 
+/// Products that give one number, which has no dimension for what follows: a batch of one and one feature.
+TEST(FusedContractionTest, SingleNumber) {
+  check(R"(func.func @k(%x: tensor<1x65xf32>, %w: tensor<65x1xf32>, %b: tensor<f32>) -> tensor<1x1xf32> {
+    %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<1x65xf32>, tensor<65x1xf32> -> tensor<1x1xf32>
+    %s = nn.broadcast %b dims = [] : tensor<f32> -> tensor<1x1xf32>
+    %a = arith.addf %d, %s : tensor<1x1xf32>
+    return %a : tensor<1x1xf32>
+  })",
+        1e-5);
+  check(R"(func.func @k(%x: tensor<5x13xf32>, %w: tensor<5x13xf32>) -> tensor<f32> {
+    %d = nn.dot %x, %w batch = [] x [] contract = [0, 1] x [0, 1] : tensor<5x13xf32>, tensor<5x13xf32> -> tensor<f32>
+    %n = arith.negf %d : tensor<f32>
+    return %n : tensor<f32>
+  })",
+        1e-5);
+}
+
 TEST(FusedContractionTest, RefusesReductionsOfTheResult) {
   refuse(R"(func.func @k(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>) -> tensor<32xf32> {
     %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<32x64xf32>, tensor<64x32xf32> -> tensor<32x32xf32>
