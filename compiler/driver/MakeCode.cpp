@@ -37,8 +37,9 @@ Status CodeMaker::fuse() {
 
 Status CodeMaker::place() {
   kernels::FusionLimits limits = program.family.backend->fusionLimits();
-  if (options.memoryBudget) // gradients wait for each other in a small part of it
-    limits.joinedBytes = std::min(limits.joinedBytes, static_cast<int64_t>(*options.memoryBudget / 64));
+  if (options
+          .memoryBudget) // gradients that wait for each other take more: what a refusal names must be enough
+    limits.joinedBytes = 0;
   ORTC_TRY(
       diagnostics.run(*program.ir, [&](OpPassManager &passes) { pipeline::buildOutline(passes, limits); }));
   if (extras.tuning.measures)
