@@ -86,13 +86,7 @@ SmallVector<Value> LoopWalk::walkReduced(Group members, unsigned pass, ArrayRef<
   unsigned dim = outerReduced[level];
   int64_t size = program.dims[dim].size;
   bool innermost = level + 1 == outerReduced.size();
-  auto identities = [&] {
-    SmallVector<Value> values;
-    for (unsigned r : list)
-      for (ElementEmitter *member : members)
-        values.push_back(identityOf(r, *member));
-    return values;
-  };
+  auto identities = [&] { return identitiesOf(members, list); };
   auto join = [&](ValueRange total, ArrayRef<Value> part) { return joined(members, list, total, part); };
   auto over = [&](IndexRange range, ValueRange start) {
     return walkRange(members, pass, list, level, range, start);
@@ -134,6 +128,14 @@ SmallVector<Value> LoopWalk::joined(Group members, ArrayRef<unsigned> list, Valu
 Value LoopWalk::identityOf(unsigned number, const ElementEmitter &member) {
   const LoopReduction &reduction = program.reductions[number];
   return reductionIdentity(b, reduction.kind, accumulatorType(reduction.element), member.getWidth());
+}
+
+LoopWalk::Values LoopWalk::identitiesOf(Group members, List list) {
+  Values values;
+  for (unsigned r : list)
+    for (ElementEmitter *member : members)
+      values.push_back(identityOf(r, *member));
+  return values;
 }
 
 Value LoopWalk::accumulated(ElementEmitter &emitter, const LoopReduction &reduction) {

@@ -41,6 +41,8 @@ protected:
   llvm::SmallVector<unsigned> reductionsOf(unsigned pass) const;
   bool storesIn(unsigned pass) const;
   Value identityOf(unsigned number, const ElementEmitter &member);
+  /// Of every reduction, those of all members.
+  Values identitiesOf(Group members, List list);
   /// The input of a reduction at the point, in the type of the accumulator.
   Value accumulated(ElementEmitter &emitter, const LoopReduction &reduction);
 

@@ -90,7 +90,7 @@ private:
   SmallVector<ContractionDim> depthDims;
 };
 
-/// How `dim`, the rows or columns of the product, lie in an operand, of `bits` an element.
+/// How `dim`, the rows or columns of the product, lie in an operand. `alignment`: of its buffer, in bytes.
 OperandLayout layoutOf(const ContractionJob &job, unsigned operand, const ContractionDim &dim,
                        int64_t alignment) {
   SmallVector<ContractionDim> depthDims = job.axes.depthDims();

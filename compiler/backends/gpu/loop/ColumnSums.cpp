@@ -112,16 +112,9 @@ private:
     });
   }
 
-  Values identitiesOf(ElementEmitter &emitter, List list) {
-    Values values;
-    for (unsigned r : list)
-      values.push_back(identityOf(r, emitter));
-    return values;
-  }
-
   /// The sums of the warp's part.
   Values walkPart(ElementEmitter &emitter, unsigned pass, List list) {
-    Values identities = identitiesOf(emitter, list);
+    Values identities = identitiesOf({&emitter}, list);
     if (!isThere)
       return walkRows(emitter, pass, list, identities);
     return threads.guarded(isThere, identities, [&] {

@@ -93,10 +93,7 @@ public:
       if (list.empty() && !storesIn(pass))
         continue;
       hoistPass(emitter, pass, reducedMask);
-      Values sums;
-      for (unsigned r : list)
-        sums.push_back(identityOf(r, emitter));
-      sums = walkRow(emitter, pass, list, 0, sums);
+      Values sums = walkRow(emitter, pass, list, 0, identitiesOf({&emitter}, list));
       for (auto [sum, r] : llvm::zip_equal(sums, list))
         sum = joinLanes(program.reductions[r].kind, sum);
       finishPass({&emitter}, list, sums);
@@ -122,9 +119,7 @@ private:
         continue;
       for (ElementEmitter &element : elements)
         hoistPass(element, pass, reducedMask);
-      Values sums;
-      for (unsigned r : list)
-        sums.push_back(identityOf(r, elements.front()));
+      Values sums = identitiesOf({&elements.front()}, list);
       for (ElementEmitter &element : elements) {
         Values inputs;
         for (unsigned r : list)

@@ -8,6 +8,7 @@
 
 #include "compiler/backends/emit/LoopWalk.h"
 #include "compiler/backends/gpu/loop/LoopKernel.h"
+#include "compiler/kernels/SumOrder.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <deque>
@@ -104,7 +105,7 @@ int64_t multipleOf(const LoopProgram &program, const IndexExpr &at, int64_t run)
 
 } // namespace
 
-bool fillsDevice(int64_t threads) { return threads >= 132 * kBlockThreads; }
+bool fillsDevice(int64_t threads) { return threads >= ReferenceGpu::kProcessors * kBlockThreads; }
 
 int64_t widestRun(const LoopProgram &program, llvm::function_ref<int64_t(unsigned)> alignmentOf) {
   if (program.laneDim < 0 || program.reducedMask() != 0 || !program.reductions.empty())

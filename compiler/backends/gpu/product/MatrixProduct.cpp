@@ -10,11 +10,6 @@ using namespace mlir;
 
 namespace ortc::gpu {
 
-int64_t countTiles(const ProductShape &shape, const MatrixTile &tile) {
-  return shape.products * llvm::divideCeilSigned(shape.rows, tile.rows) *
-         llvm::divideCeilSigned(shape.columns, tile.columns);
-}
-
 namespace {
 
 using Store = llvm::function_ref<void(Value part, Value product, Value row, Value column, Value sum)>;
@@ -41,7 +36,7 @@ public:
     warpRow = b.mul(b.div(warp, warpsInRow), tile.warpRows);
     warpColumn = b.mul(b.rem(warp, warpsInRow), tile.warpColumns);
     access.begin(b, product);
-    space = kernel.sharedSpace(b, spaceBytes());
+    Value space = kernel.sharedSpace(b, spaceBytes());
     SharedTile rows(b, shape, plan, Side::row, space, firstRow);
     SharedTile columns(b, shape, plan, Side::column, b.advance(space, SharedTile::bytesOf(plan, Side::row)),
                        firstColumn);
@@ -55,13 +50,11 @@ public:
   }
 
 private:
-  int64_t stageBytes() const {
-    return SharedTile::bytesOf(plan, Side::row) + SharedTile::bytesOf(plan, Side::column);
-  }
   /// All stages; sums go where the last one was.
   int64_t spaceBytes() const {
+    int64_t stageBytes = SharedTile::stageBytesOf(plan);
     int64_t sumBytes = warpsInColumn() * kCoreRows * pitch() * 4;
-    return (tile.stages - 1) * stageBytes() + std::max(stageBytes(), sumBytes);
+    return (tile.stages - 1) * stageBytes + std::max(stageBytes, sumBytes);
   }
   int64_t warpsInColumn() const { return tile.rows / tile.warpRows; }
 
@@ -182,7 +175,7 @@ private:
       auto ofColumn = loadParts(columns, columnPlace, column / 2, plan.format.columnParts);
       for (int64_t half = 0; half < 2; ++half) {
         Sums fresh(4, zero);
-        for (auto [rowPart, columnPart] : pairsOfParts())
+        for (auto [rowPart, columnPart] : plan.format.pairs())
           for (int64_t step = 0; step < steps; ++step)
             addProduct(ofRow[rowPart * steps + step],
                        ArrayRef<Value>(ofColumn[columnPart * steps + step]).slice(half * 2, 2), fresh);
@@ -190,16 +183,6 @@ private:
           sum = arith::AddFOp::create(b, sum, more);
       }
     }
-  }
-
-  /// The products that count, from the smallest to the largest.
-  SmallVector<std::pair<int64_t, int64_t>> pairsOfParts() const {
-    SmallVector<std::pair<int64_t, int64_t>> pairs;
-    for (int64_t both = kWideParts - 1; both >= 0; --both)
-      for (int64_t row = 0; row <= both; ++row)
-        if (row < plan.format.rowParts && both - row < plan.format.columnParts)
-          pairs.push_back({row, both - row});
-    return pairs;
   }
 
   /// Of a row of sums in shared memory, in elements: eight more keep the rows of a warp out of each other's banks.
@@ -244,7 +227,7 @@ private:
   ProductAccess &access;
   Store store;
   int64_t rowTiles, columnTiles; ///< instructions of a warp for a step of the depth
-  Value thread, part, product, firstRow, firstColumn, warpRow, warpColumn, space;
+  Value thread, part, product, firstRow, firstColumn, warpRow, warpColumn;
   Value lastStage; ///< that was multiplied
 };
 

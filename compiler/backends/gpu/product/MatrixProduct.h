@@ -6,9 +6,6 @@
 
 namespace ortc::gpu {
 
-/// Blocks that make all results of one part.
-int64_t countTiles(const ProductShape &shape, const MatrixTile &tile);
-
 /// What the block of this number does. `store`: of a finished sum, by the number of its part.
 void emitMatrixTile(KernelBuilder &kernel, ThreadBuilder &b, const ProductShape &shape,
                     const MatrixPlan &plan, ProductAccess &access,

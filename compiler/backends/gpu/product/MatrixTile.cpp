@@ -29,11 +29,13 @@ static bool isCopied(const ProductShape &shape, Side side) {
   return layout.narrow && (layout.narrow.isBF16() || layout.narrow.isF16()) && layout.run >= 8;
 }
 
-int64_t MatrixFormat::products() const {
-  int64_t count = 0;
-  for (int64_t row = 0; row < rowParts; ++row)
-    count += std::min(columnParts, kWideParts - row);
-  return count;
+SmallVector<std::pair<int64_t, int64_t>> MatrixFormat::pairs() const {
+  SmallVector<std::pair<int64_t, int64_t>> pairs;
+  for (int64_t both = kWideParts - 1; both >= 0; --both)
+    for (int64_t row = 0; row <= both; ++row)
+      if (row < rowParts && both - row < columnParts)
+        pairs.push_back({row, both - row});
+  return pairs;
 }
 
 /// A tile, and registers that a thread needs at most where nothing is split, loaded or gathered.
@@ -72,7 +74,7 @@ static TileCandidate estimateTile(const KnownTile &known, const ProductShape &sh
   auto warps = static_cast<double>(tile.warps());
   auto products = static_cast<double>(tile.warpRows / kCoreRows * (tile.warpColumns / kCoreColumns));
   double steps = static_cast<double>(tile.depth / kCoreDepth);
-  double multiplied = products * steps * static_cast<double>(format.products());
+  double multiplied = products * steps * static_cast<double>(format.pairs().size());
   auto cyclesOf = [&](double instructions) {
     return instructions * warps / kSchedulers / kernels::ReferenceGpu::kIssueShare;
   };

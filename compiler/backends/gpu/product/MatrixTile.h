@@ -29,8 +29,8 @@ struct MatrixFormat {
 
   int64_t partsOf(Side side) const { return side == Side::row ? rowParts : columnParts; }
   bool isExact() const { return rowParts == 1 && columnParts == 1; }
-  /// Products of parts that count.
-  int64_t products() const;
+  /// The products that count, as parts of a row and a column, from the smallest to the largest.
+  llvm::SmallVector<std::pair<int64_t, int64_t>> pairs() const;
 };
 
 /// A block makes `rows` x `columns` results, each of its warps `warpRows` x `warpColumns` of them.

@@ -15,6 +15,10 @@ int64_t ProductShape::partDepth() const {
   return llvm::alignTo(llvm::divideCeilSigned(depth, parts), partUnit);
 }
 
+int64_t ProductShape::countTiles(int64_t tileRows, int64_t tileColumns) const {
+  return products * llvm::divideCeilSigned(rows, tileRows) * llvm::divideCeilSigned(columns, tileColumns);
+}
+
 IndexRange rangeOf(ThreadBuilder &b, const ProductShape &shape, ProductAccess &access, Value part) {
   IndexRange range{b.index(0), b.index(shape.depth)};
   if (shape.parts > 1) {
@@ -66,7 +70,7 @@ Value loadElement(ThreadBuilder &b, const ProductShape &shape, ProductAccess &ac
 }
 
 int64_t longestRun(ArrayRef<int64_t> strides, unsigned bits, int64_t alignment) {
-  int64_t run = std::min<int64_t>(16, alignment) * 8 / bits;
+  int64_t run = std::min(kAccessBytes, alignment) * 8 / bits;
   for (int64_t stride : strides)
     while (run > 1 && stride % run != 0)
       run /= 2;
@@ -140,7 +144,7 @@ private:
   }
 
   void emitTiles(const ProductTile &tile, double cycles) {
-    int64_t blocks = shape.parts * countTiles(shape, tile);
+    int64_t blocks = shape.parts * shape.countTiles(tile.rows, tile.columns);
     auto body = [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
       auto access = makeAccess(arguments.buffers);
       emitTile(kernel, b, shape, tile, *access, options,
@@ -153,7 +157,7 @@ private:
   }
 
   void emitMatrixTiles(const MatrixPlan &plan) {
-    int64_t blocks = shape.parts * countTiles(shape, plan.tile);
+    int64_t blocks = shape.parts * shape.countTiles(plan.tile.rows, plan.tile.columns);
     auto body = [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
       auto access = makeAccess(arguments.buffers);
       emitMatrixTile(kernel, b, shape, plan, *access,

@@ -67,6 +67,8 @@ struct ProductShape {
   int64_t parts = 1, partUnit = kPartDepthUnit;
 
   int64_t results() const { return products * rows * columns; }
+  /// Tiles of so many rows and columns that cover all results.
+  int64_t countTiles(int64_t tileRows, int64_t tileColumns) const;
   int64_t partDepth() const; ///< of all parts but the last, which may have less
   const OperandLayout &layoutOf(Side side) const { return side == Side::row ? row : column; }
 };

@@ -22,8 +22,7 @@ static double waveCycles(const TileCandidate &tile, int64_t steps, int64_t resid
 }
 
 double estimateCycles(const ProductShape &shape, const TileCandidate &tile, int64_t parts) {
-  int64_t blocks = parts * shape.products * llvm::divideCeilSigned(shape.rows, tile.rows) *
-                   llvm::divideCeilSigned(shape.columns, tile.columns);
+  int64_t blocks = parts * shape.countTiles(tile.rows, tile.columns);
   int64_t steps = llvm::divideCeilSigned(llvm::divideCeilSigned(shape.depth, parts), tile.depth);
   int64_t wave = Gpu::kProcessors * tile.resident, rest = blocks % wave;
   double cycles =

@@ -152,10 +152,7 @@ void SharedTile::store(ValueRange units, Value stage) {
   }
 }
 
-Value SharedTile::placeOf(Value stage) {
-  int64_t stageBytes = bytesOf(plan, Side::row) + bytesOf(plan, Side::column);
-  return b.advance(place, b.mul(stage, stageBytes));
-}
+Value SharedTile::placeOf(Value stage) { return b.advance(place, b.mul(stage, stageBytesOf(plan))); }
 
 void SharedTile::prepareFragments(Value firstOfWarp) {
   Value lane = b.rem(thread, kWarp), low = b.rem(lane, 8);

@@ -20,6 +20,10 @@ public:
 
   /// Bytes of all parts of a number, of one stage.
   static int64_t bytesOf(const MatrixPlan &plan, Side side);
+  /// The same of both sides.
+  static int64_t stageBytesOf(const MatrixPlan &plan) {
+    return bytesOf(plan, Side::row) + bytesOf(plan, Side::column);
+  }
 
   /// Begins to copy the depth from `start` on into a stage, by all threads of the block.
   void copy(ProductAccess &access, mlir::Value start, mlir::Value stage);

@@ -20,11 +20,6 @@ static_assert(kSide * kSide == kTileThreads);
 static constexpr int64_t kDeepestTile = 16;
 static_assert(kPartDepthUnit % kDeepestTile == 0);
 
-int64_t countTiles(const ProductShape &shape, const ProductTile &tile) {
-  return shape.products * llvm::divideCeilSigned(shape.rows, tile.rows) *
-         llvm::divideCeilSigned(shape.columns, tile.columns);
-}
-
 bool isNarrow(const ProductShape &shape) { return std::min(shape.rows, shape.columns) < kSide / 2; }
 
 /// Elements of a run that one access of shared memory reads.

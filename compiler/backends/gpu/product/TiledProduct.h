@@ -19,9 +19,6 @@ bool isNarrow(const ProductShape &shape);
 /// The tiles that a block can make, with what they take.
 llvm::SmallVector<TileCandidate> listTiles(const ProductShape &shape);
 
-/// Blocks that make all results of one part.
-int64_t countTiles(const ProductShape &shape, const ProductTile &tile);
-
 /// What the block of this number does. `store`: of a finished sum, by the number of its part.
 void emitTile(KernelBuilder &kernel, ThreadBuilder &b, const ProductShape &shape, const ProductTile &tile,
               ProductAccess &access, const MathOptions &options,
