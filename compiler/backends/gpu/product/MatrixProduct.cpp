@@ -14,7 +14,7 @@ namespace {
 
 using Store = llvm::function_ref<void(Value part, Value product, Value row, Value column, Value sum)>;
 
-/// Sums of a warp in the order of its tiles, the four of an instruction beside each other.
+/// Sums of a warp in the order of its instructions, those of one beside each other, as the core has them.
 using Sums = SmallVector<Value>;
 
 class MatrixEmitter {
@@ -22,7 +22,8 @@ public:
   MatrixEmitter(KernelBuilder &kernel, ThreadBuilder &b, const ProductShape &shape, const MatrixPlan &plan,
                 ProductAccess &access, Store store)
       : kernel(kernel), b(b), shape(shape), plan(plan), tile(plan.tile), access(access), store(store),
-        rowTiles(tile.warpRows / kCoreRows), columnTiles(tile.warpColumns / kCoreColumns) {}
+        core(*plan.core), rowTiles(tile.warpRows / kFragment),
+        columnTiles(tile.warpColumns / core.pieceColumns()) {}
 
   void emit() {
     thread = b.thread();
@@ -31,7 +32,7 @@ public:
                                llvm::divideCeilSigned(shape.columns, tile.columns)});
     part = digits[0], product = digits[1];
     firstRow = b.mul(digits[2], tile.rows), firstColumn = b.mul(digits[3], tile.columns);
-    Value warp = b.div(thread, kWarp);
+    Value warp = b.div(thread, core.lanes);
     int64_t warpsInRow = tile.columns / tile.warpColumns;
     warpRow = b.mul(b.div(warp, warpsInRow), tile.warpRows);
     warpColumn = b.mul(b.rem(warp, warpsInRow), tile.warpColumns);
@@ -42,8 +43,9 @@ public:
                        firstColumn);
     rows.prepareFragments(warpRow);
     columns.prepareFragments(warpColumn);
-    Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
-    Sums sums(rowTiles * columnTiles * 4, zero);
+    Sums sums;
+    for (int64_t i = 0; i < rowTiles * columnTiles; ++i)
+      llvm::append_range(sums, core.zeros(b));
     IndexRange range = rangeOf(b, shape, access, part);
     sums = tile.isAsync ? sumCopied(range, rows, columns, sums) : sumLoaded(range, rows, columns, sums);
     finish(sums, rows.placeOf(lastStage));
@@ -53,7 +55,7 @@ private:
   /// All stages; sums go where the last one was.
   int64_t spaceBytes() const {
     int64_t stageBytes = SharedTile::stageBytesOf(plan);
-    int64_t sumBytes = warpsInColumn() * kCoreRows * pitch() * 4;
+    int64_t sumBytes = warpsInColumn() * kFragment * pitch() * 4;
     return (tile.stages - 1) * stageBytes + std::max(stageBytes, sumBytes);
   }
   int64_t warpsInColumn() const { return tile.rows / tile.warpRows; }
@@ -130,85 +132,92 @@ private:
   /// Adds the products of a stage.
   Sums multiply(SharedTile &rows, SharedTile &columns, Value stage, Sums sums) {
     Value rowPlace = rows.placeOf(stage), columnPlace = columns.placeOf(stage);
-    const int64_t steps = tile.depth / kCoreDepth;
+    const int64_t steps = tile.depth / kFragment;
     if (!plan.format.isExact()) {
-      for (int64_t first = 0; first < steps; first += kPromotedDepth / kCoreDepth)
+      for (int64_t first = 0; first < steps; first += kPromotedDepth / kFragment)
         for (int64_t row = 0; row < rowTiles; ++row)
           addPromoted(rows, columns, rowPlace, columnPlace, row, first,
-                      MutableArrayRef<Value>(sums).slice(row * columnTiles * 4, columnTiles * 4));
+                      MutableArrayRef<Value>(sums).slice(row * columnTiles * core.sumValues,
+                                                         columnTiles * core.sumValues));
       return sums;
     }
     for (int64_t step = 0; step < steps; ++step) {
       SmallVector<SmallVector<Value>> ofRows, ofColumns;
       for (int64_t row = 0; row < rowTiles; ++row)
         ofRows.push_back(rows.loadFragment(rowPlace, row, step, 0));
-      for (int64_t column = 0; column < columnTiles; column += 2)
-        ofColumns.push_back(columns.loadFragment(columnPlace, column / 2, step, 0));
+      for (int64_t column = 0; column < columnTiles; column += core.pieces)
+        ofColumns.push_back(columns.loadFragment(columnPlace, column / core.pieces, step, 0));
       for (int64_t row = 0; row < rowTiles; ++row)
         for (int64_t column = 0; column < columnTiles; ++column)
-          addProduct(ofRows[row], ArrayRef<Value>(ofColumns[column / 2]).slice(column % 2 * 2, 2),
-                     MutableArrayRef<Value>(sums).slice((row * columnTiles + column) * 4, 4));
+          addProduct(ofRows[row], ofColumns[column / core.pieces], column % core.pieces,
+                     sumsOf(sums, row * columnTiles + column));
     }
     return sums;
   }
 
-  void addProduct(ValueRange rows, ValueRange columns, MutableArrayRef<Value> sums) {
-    llvm::copy(multiplyMatrices(b, plan.format.isHalf, rows, columns, ValueRange(sums)), sums.begin());
+  /// Those of one instruction.
+  MutableArrayRef<Value> sumsOf(MutableArrayRef<Value> sums, int64_t instruction) {
+    return sums.slice(instruction * core.sumValues, core.sumValues);
+  }
+
+  void addProduct(ValueRange rows, ValueRange columns, int64_t piece, MutableArrayRef<Value> sums) {
+    llvm::copy(core.multiply(b, plan.format.number, rows, columns, piece, ValueRange(sums)), sums.begin());
   }
 
   /// The products of kPromotedDepth steps, of 16 rows, as sums of their own: small products of all steps first, so that
   /// few are truncated beside large sums.
   void addPromoted(SharedTile &rows, SharedTile &columns, Value rowPlace, Value columnPlace, int64_t row,
                    int64_t firstStep, MutableArrayRef<Value> sums) {
-    const int64_t steps = kPromotedDepth / kCoreDepth;
-    Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
-    /// Registers by part, then step.
+    const int64_t steps = kPromotedDepth / kFragment;
+    /// Fragments by part, then step.
     auto loadParts = [&](SharedTile &side, Value place, int64_t number, int64_t parts) {
-      SmallVector<SmallVector<Value>> registers;
+      SmallVector<SmallVector<Value>> fragments;
       for (int64_t part = 0; part < parts; ++part)
         for (int64_t step = 0; step < steps; ++step)
-          registers.push_back(side.loadFragment(place, number, firstStep + step, part));
-      return registers;
+          fragments.push_back(side.loadFragment(place, number, firstStep + step, part));
+      return fragments;
     };
     auto ofRow = loadParts(rows, rowPlace, row, plan.format.rowParts);
-    for (int64_t column = 0; column < columnTiles; column += 2) {
-      auto ofColumn = loadParts(columns, columnPlace, column / 2, plan.format.columnParts);
-      for (int64_t half = 0; half < 2; ++half) {
-        Sums fresh(4, zero);
+    for (int64_t column = 0; column < columnTiles; column += core.pieces) {
+      auto ofColumn = loadParts(columns, columnPlace, column / core.pieces, plan.format.columnParts);
+      for (int64_t piece = 0; piece < core.pieces; ++piece) {
+        Sums fresh = core.zeros(b);
         for (auto [rowPart, columnPart] : plan.format.pairs())
           for (int64_t step = 0; step < steps; ++step)
-            addProduct(ofRow[rowPart * steps + step],
-                       ArrayRef<Value>(ofColumn[columnPart * steps + step]).slice(half * 2, 2), fresh);
-        for (auto [sum, more] : llvm::zip_equal(sums.slice((column + half) * 4, 4), fresh))
+            addProduct(ofRow[rowPart * steps + step], ofColumn[columnPart * steps + step], piece, fresh);
+        for (auto [sum, more] : llvm::zip_equal(sumsOf(sums, column + piece), fresh))
           sum = arith::AddFOp::create(b, sum, more);
       }
     }
   }
 
-  /// Of a row of sums in shared memory, in elements: eight more keep the rows of a warp out of each other's banks.
-  int64_t pitch() const { return tile.columns + 8; }
+  /// Of a row of sums in shared memory, in elements.
+  int64_t pitch() const { return tile.columns + core.sumPadding; }
 
   /// Sums go through shared memory, at `place`, 16 rows of every warp at a time: one loop stores them, neighbours by
   /// neighbours.
-  void finish(ArrayRef<Value> sums, Value place) {
-    const int64_t rowsAtOnce = warpsInColumn() * kCoreRows;
-    Value lane = b.rem(thread, kWarp);
-    Value top = b.add(b.mul(b.div(warpRow, tile.warpRows), kCoreRows), b.div(lane, 4));
-    Value left = b.add(warpColumn, b.mul(b.rem(lane, 4), 2));
+  void finish(MutableArrayRef<Value> sums, Value place) {
+    const int64_t rowsAtOnce = warpsInColumn() * kFragment;
+    Value lane = b.rem(thread, core.lanes);
+    Value top = b.add(b.mul(b.div(warpRow, tile.warpRows), kFragment), core.sumRowOf(b, lane));
+    Value left = b.add(warpColumn, core.sumColumnOf(b, lane));
     for (int64_t row = 0; row < rowTiles; ++row) {
       b.barrier();
-      for (int64_t column = 0; column < columnTiles; ++column)
-        for (int64_t half = 0; half < 2; ++half) {
-          ArrayRef<Value> pair = sums.slice((row * columnTiles + column) * 4 + half * 2, 2);
-          Value at = b.add(b.mul(b.add(top, half * 8), pitch()), b.add(left, column * kCoreColumns));
-          b.storeRun(b.runOf(pair), b.advance(place, b.mul(at, 4)));
+      for (int64_t column = 0; column < columnTiles; ++column) {
+        SmallVector<Value> elements = core.elementsOf(b, sumsOf(sums, row * columnTiles + column));
+        for (size_t run = 0; run < elements.size() / core.run; ++run) {
+          Value line = b.add(top, static_cast<int64_t>(run) * core.rowStep);
+          Value at = b.add(b.mul(line, pitch()), b.add(left, column * core.pieceColumns()));
+          b.storeRun(b.runOf(ArrayRef<Value>(elements).slice(run * core.run, core.run)),
+                     b.advance(place, b.mul(at, 4)));
         }
+      }
       b.barrier();
-      b.loop(0, rowsAtOnce * tile.columns, tile.threads(), [&](Value start) {
+      b.loop(0, rowsAtOnce * tile.columns, plan.threads(), [&](Value start) {
         Value position = b.add(start, thread);
         Value line = b.div(position, tile.columns), column = b.rem(position, tile.columns);
-        Value ofTile = b.add(b.mul(b.div(line, kCoreRows), tile.warpRows),
-                             b.add(b.rem(line, kCoreRows), row * kCoreRows));
+        Value ofTile = b.add(b.mul(b.div(line, kFragment), tile.warpRows),
+                             b.add(b.rem(line, kFragment), row * kFragment));
         Value resultRow = b.add(firstRow, ofTile), resultColumn = b.add(firstColumn, column);
         Value isThere = b.both(b.less(resultRow, shape.rows), b.less(resultColumn, shape.columns));
         b.guarded(isThere, [&] {
@@ -226,6 +235,7 @@ private:
   const MatrixTile &tile;
   ProductAccess &access;
   Store store;
+  const MatrixCore &core;
   int64_t rowTiles, columnTiles; ///< instructions of a warp for a step of the depth
   Value thread, part, product, firstRow, firstColumn, warpRow, warpColumn;
   Value lastStage; ///< that was multiplied

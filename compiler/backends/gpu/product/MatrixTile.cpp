@@ -3,7 +3,6 @@
 #include "compiler/backends/gpu/product/MatrixTile.h"
 
 #include "compiler/backends/gpu/product/ProductCut.h"
-#include "compiler/backends/gpu/product/TensorCore.h"
 
 using namespace mlir;
 
@@ -15,12 +14,12 @@ static constexpr int64_t kLeastSide = 64, kLeastDepth = 64;
 static MatrixFormat formatOf(const ProductShape &shape) {
   auto isHalf = [](Type type) { return type && type.isF16(); };
   if (isHalf(shape.row.narrow) && isHalf(shape.column.narrow))
-    return {true, 1, 1};
+    return {MatrixNumber::f16, 1, 1};
   auto partsOf = [](Type narrow) -> int64_t {
     bool isExact = narrow && (narrow.isBF16() || narrow.isInteger(8));
     return isExact ? 1 : kWideParts;
   };
-  return {false, partsOf(shape.row.narrow), partsOf(shape.column.narrow)};
+  return {MatrixNumber::bf16, partsOf(shape.row.narrow), partsOf(shape.column.narrow)};
 }
 
 /// Whether copies bring a side to shared memory as it is stored, 16 bytes at a time.
@@ -49,9 +48,11 @@ static constexpr KnownTile kTiles[] = {
     {{128, 128, 64, 64}, 255}, {{128, 256, 64, 64}, 255}, {{256, 128, 64, 64}, 255}};
 static constexpr size_t kTilesOfParts = 4;
 
+static int64_t threadsOf(const MatrixTile &tile) { return tile.warps() * kWarp; }
+
 /// Blocks of a multiprocessor with 65,536 registers, of so many a thread.
 static int64_t blocksWith(const MatrixTile &tile, int64_t registers) {
-  return std::max<int64_t>((int64_t(64) << 10) / (registers * tile.threads()), 1);
+  return std::max<int64_t>((int64_t(64) << 10) / (registers * threadsOf(tile)), 1);
 }
 
 /// `isLean`: no places are computed anew, and no numbers pass through registers.
@@ -72,15 +73,15 @@ static TileCandidate estimateTile(const KnownTile &known, const ProductShape &sh
   constexpr double kProductCycles = 1.61, kSplit = 5.5, kCopied = 1, kSingle = 4, kLoop = 50, kSchedulers = 4,
                    kEnds = 2500, kStored = 20;
   auto warps = static_cast<double>(tile.warps());
-  auto products = static_cast<double>(tile.warpRows / kCoreRows * (tile.warpColumns / kCoreColumns));
-  double steps = static_cast<double>(tile.depth / kCoreDepth);
+  auto products = static_cast<double>(tile.warpRows / 16 * (tile.warpColumns / 8));
+  double steps = static_cast<double>(tile.depth / 16);
   double multiplied = products * steps * static_cast<double>(format.pairs().size());
   auto cyclesOf = [&](double instructions) {
     return instructions * warps / kSchedulers / kernels::ReferenceGpu::kIssueShare;
   };
   auto staged = [&](Side side) {
     auto elements =
-        static_cast<double>(tile.extentOf(side) * tile.depth) / static_cast<double>(tile.threads());
+        static_cast<double>(tile.extentOf(side) * tile.depth) / static_cast<double>(threadsOf(tile));
     return elements * (format.partsOf(side) > 1 ? kSplit : areSingle ? kSingle : kCopied);
   };
   double others = kLoop + staged(Side::row) + staged(Side::column) + (format.isExact() ? 0 : products * 4);
@@ -92,7 +93,7 @@ static TileCandidate estimateTile(const KnownTile &known, const ProductShape &sh
   double cycles =
       std::max({multiplied * warps * kProductCycles, cyclesOf(multiplied * 1.2 + others),
                 (bytes(Side::row) + bytes(Side::column)) / kernels::ReferenceGpu::kCachedBytesPerCycle});
-  double stored = static_cast<double>(tile.rows * tile.columns) / static_cast<double>(tile.threads());
+  double stored = static_cast<double>(tile.rows * tile.columns) / static_cast<double>(threadsOf(tile));
   return {tile.rows,
           tile.columns,
           tile.depth,
@@ -103,11 +104,12 @@ static TileCandidate estimateTile(const KnownTile &known, const ProductShape &sh
 }
 
 std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor &processor) {
-  if (!processor.isNvidia() || !shape.element.isF32())
+  MatrixPlan plan;
+  plan.core = findMatrixCore(processor);
+  if (!plan.core || !shape.element.isF32())
     return std::nullopt;
   if (std::min(shape.rows, shape.columns) < kLeastSide || shape.depth < kLeastDepth)
     return std::nullopt;
-  MatrixPlan plan;
   plan.format = formatOf(shape);
   auto tiles = ArrayRef(kTiles).take_front(plan.format.isExact() ? std::size(kTiles) : kTilesOfParts);
   auto listCandidates = [&](bool isAsync, bool areSingle) {

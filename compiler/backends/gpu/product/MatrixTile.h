@@ -11,7 +11,7 @@
 // parts from the smallest to the largest within those, each along the depth.
 #pragma once
 
-#include "compiler/backends/gpu/product/Product.h"
+#include "compiler/backends/gpu/product/MatrixCore.h"
 
 #include <optional>
 
@@ -22,9 +22,9 @@ inline constexpr int64_t kPromotedDepth = 32;
 /// Parts of 16 bits of a f32 number.
 inline constexpr int64_t kWideParts = 3;
 
-/// The numbers that tensor cores multiply.
+/// What a core multiplies of the numbers of both sides.
 struct MatrixFormat {
-  bool isHalf = false;                   ///< f16; else bf16
+  MatrixNumber number = MatrixNumber::bf16;
   int64_t rowParts = 1, columnParts = 1; ///< 1 or kWideParts: of a number of each side
 
   int64_t partsOf(Side side) const { return side == Side::row ? rowParts : columnParts; }
@@ -43,15 +43,17 @@ struct MatrixTile {
   int64_t extentOf(Side side) const { return side == Side::row ? rows : columns; }
   int64_t warpExtentOf(Side side) const { return side == Side::row ? warpRows : warpColumns; }
   int64_t warps() const { return rows / warpRows * (columns / warpColumns); }
-  int64_t threads() const { return warps() * kWarp; }
 };
 
 struct MatrixPlan {
+  const MatrixCore *core = nullptr;
   MatrixFormat format;
   MatrixTile tile;
   int64_t parts = 1;    ///< of the depth, which depend on the shape and the format only
   int64_t resident = 1; ///< blocks for which registers suffice on a multiprocessor
   double cycles = 0;    ///< `estimateCycles`
+
+  int64_t threads() const { return tile.warps() * core->lanes; }
 };
 
 /// Nothing where a product is not for tensor cores: it is small, of f64, or the processor has none that are known.

@@ -165,7 +165,7 @@ private:
                        store(b, *access, arguments.scratch, part, {product, row, column}, sum);
                      });
     };
-    kernel.launch(blocks, plan.tile.threads(), body,
+    kernel.launch(blocks, plan.threads(), body,
                   {.resident = plan.resident, .keepsLoads = !plan.tile.isAsync});
     kernel.noteProduct(stepsOf(plan.tile.depth), plan.cycles);
   }

@@ -1,4 +1,4 @@
-// One side of a product's tile in shared memory, as numbers of 16 bits.
+// One side of a product's tile in shared memory, as the numbers that a core multiplies.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/product/SharedTile.h"
 
@@ -16,27 +16,28 @@ SharedTile::SharedTile(ThreadBuilder &b, const ProductShape &shape, const Matrix
       extent(plan.tile.extentOf(side)), place(place), firstIndex(firstIndex), thread(b.thread()) {}
 
 int64_t SharedTile::bytesOf(const MatrixPlan &plan, Side side) {
-  return plan.tile.extentOf(side) * plan.tile.depth * 2 * plan.format.partsOf(side);
+  int64_t bytes = ortc::gpu::bytesOf(plan.format.number) * plan.format.partsOf(side);
+  return plan.tile.extentOf(side) * plan.tile.depth * bytes;
 }
 
 Value SharedTile::swapOf(Value line) {
   bool isShort = lineBytes() < 128; // two lines lie in 128 bytes
-  return isShort ? b.rem(b.div(line, 2), lineBytes() / kChunkBytes) : b.rem(line, kChunk);
+  return isShort ? b.rem(b.div(line, 2), lineBytes() / chunkBytes()) : b.rem(line, 128 / chunkBytes());
 }
 
 Value SharedTile::offsetOf(Value line, Value chunk) {
   Value swapped = arith::XOrIOp::create(b, chunk, swapOf(line));
-  return b.add(b.mul(line, lineBytes()), b.mul(swapped, kChunkBytes));
+  return b.add(b.mul(line, lineBytes()), b.mul(swapped, chunkBytes()));
 }
 
 int64_t SharedTile::movesOf(int64_t elements) const {
   int64_t moves = extent * plan.tile.depth / elements;
-  assert(moves % plan.tile.threads() == 0 && "every thread moves as much");
-  return moves / plan.tile.threads();
+  assert(moves % plan.threads() == 0 && "every thread moves as much");
+  return moves / plan.threads();
 }
 
 SharedTile::Unit SharedTile::unitOf(int64_t move, int64_t elements, int64_t piece) {
-  int64_t inLine = lineElements() / elements, threads = plan.tile.threads();
+  int64_t inLine = lineElements() / elements, threads = plan.threads();
   assert(threads % inLine == 0 && "a move is of whole lines");
   Unit unit{b.add(b.div(thread, inLine), move * (threads / inLine)), {}};
   Value first = b.mul(b.rem(thread, inLine), piece);
@@ -60,13 +61,13 @@ ElementPlace SharedTile::locate(ProductAccess &access, Value start, Value line, 
 
 void SharedTile::copy(ProductAccess &access, Value start, Value stage) {
   Value to = placeOf(stage);
-  for (int64_t move = 0; move < movesOf(kChunk); ++move) {
-    Unit unit = unitOf(move, kChunk, kChunk);
+  for (int64_t move = 0; move < movesOf(chunk()); ++move) {
+    Unit unit = unitOf(move, chunk(), chunk());
     ElementPlace from = locate(access, start, unit.line, unit.pieces[0]);
     // Where nothing is copied the address still has to be one.
     Value at =
         from.inside ? arith::SelectOp::create(b, from.inside, from.at, b.index(0)).getResult() : from.at;
-    Value target = b.advance(to, offsetOf(unit.line, b.div(unit.pieces[0], kChunk)));
+    Value target = b.advance(to, offsetOf(unit.line, b.div(unit.pieces[0], chunk())));
     copyAsync(b, target, b.pointerTo(from.buffer, at), from.inside);
   }
 }
@@ -75,7 +76,7 @@ void SharedTile::copy(ProductAccess &access, Value start, Value stage) {
 bool SharedTile::isStoredAsItIs() const {
   if (!layout.narrow || parts() != 1)
     return false;
-  return plan.format.isHalf ? layout.narrow.isF16() : layout.narrow.isBF16();
+  return plan.format.number == MatrixNumber::f16 ? layout.narrow.isF16() : layout.narrow.isBF16();
 }
 
 Type SharedTile::unitElement() { return isStoredAsItIs() ? Type(b.getI16Type()) : Type(b.getF32Type()); }
@@ -120,10 +121,18 @@ SmallVector<Value> SharedTile::zeros() {
   return SmallVector<Value>(movesOf(kUnit), zero);
 }
 
+/// The two bf16 numbers of an i32 as f32.
+static std::pair<Value, Value> extendPair(ThreadBuilder &b, Value pair) {
+  Value low = arith::ShLIOp::create(b, pair, b.constant32(16));
+  Value high = arith::AndIOp::create(b, pair, b.constant32(-65536));
+  return {arith::BitcastOp::create(b, b.getF32Type(), low),
+          arith::BitcastOp::create(b, b.getF32Type(), high)};
+}
+
 SmallVector<Value> SharedTile::takeParts(SmallVectorImpl<Value> &elements, bool isLast) {
   SmallVector<Value> pairs;
   for (size_t i = 0; i < elements.size(); i += 2) {
-    pairs.push_back(roundPair(b, elements[i], elements[i + 1]));
+    pairs.push_back(plan.core->roundPair(b, elements[i], elements[i + 1]));
     if (isLast)
       continue;
     auto [low, high] = extendPair(b, pairs.back());
@@ -139,8 +148,8 @@ void SharedTile::store(ValueRange units, Value stage) {
     Unit unit = unitOf(move, kUnit, pieceOf());
     SmallVector<Value> elements = b.elementsOf(vector);
     for (auto [number, element] : llvm::enumerate(unit.pieces)) {
-      Value offset = offsetOf(unit.line, b.div(element, kChunk));
-      Value target = b.advance(to, b.add(offset, b.mul(b.rem(element, kChunk), 2)));
+      Value offset = offsetOf(unit.line, b.div(element, chunk()));
+      Value target = b.advance(to, b.add(offset, b.mul(b.rem(element, chunk()), numberBytes())));
       SmallVector<Value> rest(ArrayRef<Value>(elements).slice(number * pieceOf(), pieceOf()));
       if (isStoredAsItIs()) {
         b.storeRun(b.runOf(rest), target);
@@ -155,31 +164,33 @@ void SharedTile::store(ValueRange units, Value stage) {
 Value SharedTile::placeOf(Value stage) { return b.advance(place, b.mul(stage, stageBytesOf(plan))); }
 
 void SharedTile::prepareFragments(Value firstOfWarp) {
-  Value lane = b.rem(thread, kWarp), low = b.rem(lane, 8);
-  Value third = b.rem(b.div(lane, 8), 2), fourth = b.div(lane, 16);
-  // Rows of matrices of rows go before their depth, and columns of such of columns after it; transposed the other way.
-  bool isLineFirst = (side == Side::row) == layout.isAlongDepth;
-  Value line = b.add(low, b.mul(isLineFirst ? third : fourth, 8));
-  Value chunk = isLineFirst ? fourth : third;
+  const MatrixCore &core = *plan.core;
+  auto [line, lineChunk] = core.placeOf(b, b.rem(thread, core.lanes), side, layout.isAlongDepth);
   if (layout.isAlongDepth)
     line = b.add(line, firstOfWarp);
   else
-    chunk = b.add(chunk, b.div(firstOfWarp, kChunk));
-  // 16 neighbours are two chunks: the warp's first chunk is a multiple of all of them, so that they are added by xor.
+    lineChunk = b.add(lineChunk, b.div(firstOfWarp, chunk()));
+  // The warp's first chunk is a multiple of all chunks of a fragment, so that they are added by xor.
   Value start = b.mul(line, lineBytes());
-  Value swapped = arith::XOrIOp::create(b, chunk, swapOf(line));
+  Value swapped = arith::XOrIOp::create(b, lineChunk, swapOf(line));
   int64_t neighbours = layout.isAlongDepth ? plan.tile.depth : plan.tile.warpExtentOf(side);
-  for (int64_t i = 0; i < neighbours / 16; ++i) {
-    Value at = i == 0 ? swapped : arith::XOrIOp::create(b, swapped, b.index(2 * i)).getResult();
-    fragments.push_back(b.add(start, b.mul(at, kChunkBytes)));
-  }
+  for (int64_t i = 0; i < neighbours / kFragment; ++i)
+    for (int64_t read = 0; read < core.reads; ++read) {
+      int64_t further = kFragment / chunk() * i + read;
+      Value at = further == 0 ? swapped : arith::XOrIOp::create(b, swapped, b.index(further)).getResult();
+      fragments.push_back(b.add(start, b.mul(at, chunkBytes())));
+    }
 }
 
 SmallVector<Value> SharedTile::loadFragment(Value stagePlace, int64_t number, int64_t step, int64_t part) {
-  Value offset = fragments[layout.isAlongDepth ? step : number];
-  int64_t further = (layout.isAlongDepth ? number : step) * 16 * lineBytes();
-  Value from = b.advance(b.advance(stagePlace, offset), further + part * partBytes());
-  return loadMatrices(b, from, !layout.isAlongDepth);
+  const MatrixCore &core = *plan.core;
+  int64_t further = (layout.isAlongDepth ? number : step) * kFragment * lineBytes();
+  SmallVector<Value> pointers;
+  for (int64_t read = 0; read < core.reads; ++read) {
+    Value offset = fragments[(layout.isAlongDepth ? step : number) * core.reads + read];
+    pointers.push_back(b.advance(b.advance(stagePlace, offset), further + part * partBytes()));
+  }
+  return core.load(b, plan.format.number, pointers, layout.isAlongDepth);
 }
 
 } // namespace ortc::gpu

@@ -1,10 +1,10 @@
-// One side of a product's tile in shared memory, as numbers of 16 bits.
+// One side of a product's tile in shared memory, as the numbers that a core multiplies.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A tile has lines of neighbours as the operand has them in memory: along the depth, a line for each row or column of
-// the product; otherwise a line for each step of the depth. Lines consist of chunks of 16 bytes, whose places within
-// 128 bytes are swapped by the number of the line, so that neither what fills a tile nor what reads it meets a bank
-// twice.
+// the product; otherwise a line for each step of the depth. Lines consist of chunks, as the core reads them at once,
+// whose places within 128 bytes are swapped by the number of the line, so that neither what fills a tile nor what reads
+// it meets a bank twice.
 #pragma once
 
 #include "compiler/backends/gpu/product/MatrixTile.h"
@@ -36,19 +36,23 @@ public:
 
   /// Where the warp that begins at `firstOfWarp` of the tile reads: all that a stage does not change.
   void prepareFragments(mlir::Value firstOfWarp);
-  /// The registers of 16 rows or columns from 16 * `number` of the warp's on, at depth kCoreDepth * `step`.
+  /// The fragment of rows or columns from kFragment * `number` of the warp's on, at depth kFragment * `step`.
   llvm::SmallVector<mlir::Value> loadFragment(mlir::Value stagePlace, int64_t number, int64_t step,
                                               int64_t part);
   /// For `loadFragment`.
   mlir::Value placeOf(mlir::Value stage);
 
 private:
-  /// Elements that a thread loads at a time, and those of 16 bytes in shared memory.
-  static constexpr int64_t kUnit = 4, kChunk = 8, kChunkBytes = 16;
+  /// Elements that a thread loads at a time.
+  static constexpr int64_t kUnit = 4;
 
+  int64_t numberBytes() const { return ortc::gpu::bytesOf(plan.format.number); }
+  /// Of what is swapped.
+  int64_t chunkBytes() const { return plan.core->chunkBytesOf(plan.format.number); }
+  int64_t chunk() const { return chunkBytes() / numberBytes(); }
   int64_t lines() const { return layout.isAlongDepth ? extent : plan.tile.depth; }
   int64_t lineElements() const { return layout.isAlongDepth ? plan.tile.depth : extent; }
-  int64_t lineBytes() const { return lineElements() * 2; }
+  int64_t lineBytes() const { return lineElements() * numberBytes(); }
   int64_t partBytes() const { return lines() * lineBytes(); }
   int64_t parts() const { return plan.format.partsOf(side); }
   /// What swaps the chunks of a line.
@@ -82,7 +86,8 @@ private:
   const OperandLayout layout;
   int64_t extent;
   mlir::Value place, firstIndex, thread;
-  llvm::SmallVector<mlir::Value> fragments; ///< by what of the chunk's number a line does not change
+  llvm::SmallVector<mlir::Value>
+      fragments; ///< by what of the chunk's number a line does not change; all of a lane's
 };
 
 } // namespace ortc::gpu

@@ -8,17 +8,40 @@ using namespace mlir;
 
 namespace ortc::gpu {
 
-SmallVector<Value> loadMatrices(ThreadBuilder &b, Value pointer, bool transposed) {
-  StringRef name = transposed ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3"
-                              : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3";
-  return b.callIntrinsic(b.getI32Type(), 4, name, pointer);
+TensorCore::TensorCore() {
+  pieces = 2;
+  readsAcrossDepth = copies = true;
+  sumValues = 4, run = 2, rowStep = 8, sumPadding = 8;
 }
 
-SmallVector<Value> multiplyMatrices(ThreadBuilder &b, bool isHalf, ValueRange rows, ValueRange columns,
-                                    ValueRange sums) {
+/// Of a fragment ldmatrix reads four matrices of 8 x 8 elements: lane 8m + r gives the address of row r of matrix m.
+/// Rows of matrices of rows go before their depth, and columns of such of columns after it; transposed the other way.
+FragmentPlace TensorCore::placeOf(ThreadBuilder &b, Value lane, Side side, bool isAlongDepth) const {
+  Value low = b.rem(lane, 8);
+  Value third = b.rem(b.div(lane, 8), 2), fourth = b.div(lane, 16);
+  bool isLineFirst = (side == Side::row) == isAlongDepth;
+  return {b.add(low, b.mul(isLineFirst ? third : fourth, 8)), isLineFirst ? fourth : third};
+}
+
+/// Two neighbours of a row of each matrix (across the depth: of a column), in a register each (i32).
+SmallVector<Value> TensorCore::load(ThreadBuilder &b, MatrixNumber, ValueRange pointers,
+                                    bool isAlongDepth) const {
+  StringRef name = isAlongDepth ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3"
+                                : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3";
+  return b.callIntrinsic(b.getI32Type(), 4, name, pointers);
+}
+
+SmallVector<Value> TensorCore::zeros(ThreadBuilder &b) const {
+  Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
+  return SmallVector<Value>(sumValues, zero);
+}
+
+SmallVector<Value> TensorCore::multiply(ThreadBuilder &b, MatrixNumber number, ValueRange rows,
+                                        ValueRange columns, int64_t piece, ValueRange sums) const {
+  bool isHalf = number == MatrixNumber::f16;
   SmallVector<Value> operands;
   auto halves = VectorType::get({2}, b.getF16Type());
-  for (ValueRange side : {rows, columns})
+  for (ValueRange side : {rows, columns.slice(piece * 2, 2)})
     for (Value pair : side)
       operands.push_back(isHalf ? LLVM::BitcastOp::create(b, halves, pair).getResult() : pair);
   llvm::append_range(operands, sums);
@@ -26,17 +49,12 @@ SmallVector<Value> multiplyMatrices(ThreadBuilder &b, bool isHalf, ValueRange ro
   return b.callIntrinsic(b.getF32Type(), 4, name, operands);
 }
 
-Value roundPair(ThreadBuilder &b, Value low, Value high) {
+SmallVector<Value> TensorCore::elementsOf(ThreadBuilder &, ValueRange sums) const { return sums; }
+
+Value TensorCore::roundPair(ThreadBuilder &b, Value low, Value high) const {
   auto pair = VectorType::get({2}, b.getBF16Type());
   Value rounded = b.callIntrinsic(pair, "llvm.nvvm.ff2bf16x2.rn", ValueRange{high, low});
   return LLVM::BitcastOp::create(b, b.getI32Type(), rounded);
-}
-
-std::pair<Value, Value> extendPair(ThreadBuilder &b, Value pair) {
-  Value low = arith::ShLIOp::create(b, pair, b.constant32(16));
-  Value high = arith::AndIOp::create(b, pair, b.constant32(-65536));
-  return {arith::BitcastOp::create(b, b.getF32Type(), low),
-          arith::BitcastOp::create(b, b.getF32Type(), high)};
 }
 
 void copyAsync(ThreadBuilder &b, Value shared, Value source, Value isThere) {

@@ -1,0 +1,79 @@
+// Instructions that multiply matrices, as processors have them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The lanes of a warp hold three matrices in registers: a fragment of kFragment rows of the product and kFragment steps
+// of its depth, one of as many columns, and sums. Which elements a lane has, and as which values, is the core's. All
+// lanes make an instruction together: none may stand under a condition that lanes decide differently.
+#pragma once
+
+#include "compiler/backends/gpu/product/Product.h"
+
+namespace ortc::gpu {
+
+/// Rows or columns of a fragment, and its steps of the depth.
+inline constexpr int64_t kFragment = 16;
+
+/// The numbers that a core multiplies.
+enum class MatrixNumber { bf16, f16 };
+
+inline int64_t bytesOf(MatrixNumber) { return 2; }
+
+/// Where a lane begins to read a fragment in shared memory, which has lines of chunks: among the fragment's own.
+struct FragmentPlace {
+  mlir::Value line, chunk;
+};
+
+class MatrixCore {
+public:
+  virtual ~MatrixCore() = default;
+
+  /// Lanes of a warp: of AMD's, of a wavefront.
+  int64_t lanes = kWarp;
+  /// Instructions for the columns of a fragment, one beside the other.
+  int64_t pieces = 1;
+  /// Chunks beside each other that a lane reads of a fragment.
+  int64_t reads = 1;
+  /// Whether fragments can be read where lines of shared memory are steps of the depth; else only along the depth.
+  bool readsAcrossDepth = false;
+  /// Whether copies to shared memory need no registers.
+  bool copies = false;
+  /// Values that hold the sums of an instruction.
+  int64_t sumValues = 1;
+  /// A lane's sums of an instruction are runs of `run` neighbours of a row, each `rowStep` rows below the one before.
+  int64_t run = 1, rowStep = 0;
+  /// Numbers by which a row of sums in shared memory is longer, so that a warp's rows keep out of each other's banks.
+  int64_t sumPadding = 0;
+
+  int64_t pieceColumns() const { return kFragment / pieces; }
+
+  /// Bytes of shared memory that a lane reads at once.
+  virtual int64_t chunkBytesOf(MatrixNumber number) const = 0;
+
+  /// `isAlongDepth`: lines are rows or columns of the product; else steps of its depth.
+  virtual FragmentPlace placeOf(ThreadBuilder &b, mlir::Value lane, Side side, bool isAlongDepth) const = 0;
+  /// A fragment; `pointers`: to the lane's chunks.
+  virtual llvm::SmallVector<mlir::Value> load(ThreadBuilder &b, MatrixNumber number,
+                                              mlir::ValueRange pointers, bool isAlongDepth) const = 0;
+
+  /// Sums of nothing, `sumValues` values.
+  virtual llvm::SmallVector<mlir::Value> zeros(ThreadBuilder &b) const = 0;
+  /// rows * columns + sums, of one piece of the columns. Sums are values of one type, or vectors of it, that can be
+  /// added.
+  virtual llvm::SmallVector<mlir::Value> multiply(ThreadBuilder &b, MatrixNumber number,
+                                                  mlir::ValueRange rows, mlir::ValueRange columns,
+                                                  int64_t piece, mlir::ValueRange sums) const = 0;
+
+  /// Where a lane's first sum is in the results of an instruction.
+  virtual mlir::Value sumRowOf(ThreadBuilder &b, mlir::Value lane) const = 0;
+  virtual mlir::Value sumColumnOf(ThreadBuilder &b, mlir::Value lane) const = 0;
+  /// The sums of an instruction, run by run.
+  virtual llvm::SmallVector<mlir::Value> elementsOf(ThreadBuilder &b, mlir::ValueRange sums) const = 0;
+
+  /// Two f32 values, rounded to bf16, in an i32; `low` is in its lower half.
+  virtual mlir::Value roundPair(ThreadBuilder &b, mlir::Value low, mlir::Value high) const = 0;
+};
+
+/// Null where a processor has none that is known.
+const MatrixCore *findMatrixCore(const Processor &processor);
+
+} // namespace ortc::gpu
