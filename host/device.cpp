@@ -63,10 +63,13 @@ static std::vector<std::pair<ortc_file_section, std::string>> listCode(const std
 /// The newest processor of NVIDIA's that a device is at least, or which of AMD's it is.
 static std::string nameProcessor(const ortc_device &device) {
   static const char *const kPtx[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
-  static_assert(std::size(kPtx) == ORTC_PTX_FEATURES);
+  static_assert(std::size(kPtx) == ORTC_PTX_SM_90A);
   static const char *const kAmdgpu[] = {"gfx90a", "gfx942", "gfx1100"};
   static_assert(std::size(kAmdgpu) == ORTC_AMDGPU_FEATURES);
-  auto newest = static_cast<size_t>(std::bit_width(device.features)) - 1;
+  uint64_t features = device.features;
+  if (device.architecture == ORTC_ARCH_PTX)
+    features &= ~(uint64_t(1) << ORTC_PTX_SM_90A); // code for sm_90 runs on newer ones, too
+  auto newest = static_cast<size_t>(std::bit_width(features)) - 1;
   return device.architecture == ORTC_ARCH_PTX ? kPtx[newest] : kAmdgpu[newest];
 }
 

@@ -64,9 +64,10 @@ Result identify(Device &device) {
   device.processor = 10 * major + minor;
   snprintf(device.model, sizeof device.model, "an sm_%d", device.processor);
   static const uint8_t kProcessors[] = {80, 86, 89, 90, 100, 120};
-  static_assert(sizeof kProcessors == ORTC_PTX_FEATURES, "one for each bit");
+  static_assert(sizeof kProcessors == ORTC_PTX_SM_90A, "one for each bit before that");
   for (unsigned i = 0; i < sizeof kProcessors; i++)
     device.table.features |= (uint64_t)(device.processor >= kProcessors[i]) << i;
+  device.table.features |= (uint64_t)(device.processor == 90) << ORTC_PTX_SM_90A;
   return result;
 }
 

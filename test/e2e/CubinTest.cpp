@@ -40,7 +40,7 @@ protected:
 TEST_P(CubinTest, PtxasTakesEveryKernel) {
   if (ptxas.empty())
     GTEST_SKIP() << "there is no ptxas: it comes with the CUDA toolkit";
-  const std::vector<std::string> all{"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
+  const std::vector<std::string> all{"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120"};
   std::vector<std::string> entries = listEntries(), targets = all;
   if (!std::getenv("ORTC_ALL_TARGETS"))
     targets = {

@@ -135,6 +135,10 @@ TEST_F(HostDeviceTest, SaysWhatTheArtifactHasCodeFor) {
   EXPECT_EQ(trainOn("cuda", dataPath, "").getMessage(),
             artifactPath + ": the artifact has code for baseline, sm_120, not for cuda (sm_90); compile it "
                            "with --target sm_90");
+  newer.codes[1].name = "sm_90a";
+  newer.codes[1].features = 1u << ORTC_PTX_SM_90A;
+  write(newer);
+  EXPECT_TRUE(trainOn("cuda", dataPath, "").isOk());
   ortc::test::Artifact other = ortc::test::makeDeviceArtifact();
   other.codes.erase(other.codes.begin());
   write(other);

@@ -50,8 +50,9 @@ DeviceCode::Image makeCubin(uint32_t processor) {
 TEST_F(DeviceCodeTest, TheLastSectionThatTheDeviceCanRunIsTaken) {
   std::vector<artifact::Code> codes = {makeSection(ORTC_PTX_SM_80, "sm_80", makeDeviceCode()),
                                        makeSection(ORTC_PTX_SM_90, "sm_90", withImages({makePtx(90)})),
+                                       makeSection(ORTC_PTX_SM_90A, "sm_90a", withImages({makePtx(90)})),
                                        makeSection(ORTC_PTX_SM_100, "sm_100", withImages({makePtx(100)}))};
-  for (auto [processor, name] : {std::pair(80, "sm_80"), {89, "sm_80"}, {90, "sm_90"}, {120, "sm_100"}}) {
+  for (auto [processor, name] : {std::pair(80, "sm_80"), {89, "sm_80"}, {90, "sm_90a"}, {120, "sm_100"}}) {
     FakeDevice other;
     other.fake.processor = processor;
     ASSERT_EQ(other.open(), ORTC_OK) << other.message.text;
@@ -62,6 +63,18 @@ TEST_F(DeviceCodeTest, TheLastSectionThatTheDeviceCanRunIsTaken) {
     auto info = ORTC_INIT(ortc_program_info);
     EXPECT_EQ(ortc_program_get_info(program.program.get(), &info), ORTC_OK);
     EXPECT_STREQ(info.target_name, name) << processor;
+  }
+}
+
+TEST_F(DeviceCodeTest, CodeOfOneProcessorIsForNoNewerOne) {
+  DeviceCode code = withImages({makePtx(90)});
+  for (auto [processor, status] : {std::pair(89, ORTC_E_TARGET), {90, ORTC_OK}, {100, ORTC_E_TARGET}}) {
+    FakeDevice other;
+    other.fake.processor = processor;
+    ASSERT_EQ(other.open(), ORTC_OK) << other.message.text;
+    Artifact artifact = makeArtifact();
+    artifact.codes.push_back(makeSection(ORTC_PTX_SM_90A, "sm_90a", code));
+    EXPECT_EQ(OpenProgram(makeFile(artifact), &other.host).status, status) << processor;
   }
 }
 

@@ -25,6 +25,11 @@ MOST_FOR_CODE_AND_GRAPHS, MOST_FOR_LAUNCH = 4 << 20, 36 << 10
 PROCESSES = 8  # that share the GPU: most of their time is the driver's, making code
 
 
+def number_of(target):
+    """sm_90a, whose code is for no other processor, has that of sm_90."""
+    return int(target.removeprefix("sm_").rstrip("a"))
+
+
 class Context:
     """A pack, the program built from it, the GPU, and the seconds that measuring a speed takes."""
 
@@ -33,13 +38,13 @@ class Context:
 
     def too_new(self, target):
         """Why the GPU cannot run code for a target, or None."""
-        has = self.device["processor"]
-        return f"this GPU is an sm_{has}" if int(target.removeprefix("sm_")) > has else None
+        has, wanted = self.device["processor"], number_of(target)
+        return f"this GPU is an sm_{has}" if wanted > has or (target.endswith("a") and wanted != has) else None
 
     def newest(self, rows):
         """The row of the newest target that the GPU runs, or None."""
         rows = [row for row in rows if not self.too_new(row["target"])]
-        return max(rows, key=lambda row: int(row["target"].removeprefix("sm_")), default=None)
+        return max(rows, key=lambda row: (number_of(row["target"]), row["target"]), default=None)
 
 
 def check_training(context, name, row):

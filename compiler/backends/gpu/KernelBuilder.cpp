@@ -89,15 +89,14 @@ Value KernelBuilder::shared(ThreadBuilder &b, Type element, int64_t elements) {
   return memref::GetGlobalOp::create(b, type, symbol);
 }
 
-Value KernelBuilder::sharedSpace(ThreadBuilder &b, int64_t bytes) {
+Value KernelBuilder::sharedSpace(ThreadBuilder &b, int64_t bytes, int64_t alignment) {
   assert(sharedBytes == 0 && spaceBytes == 0 && "a launch has one kind of shared memory");
   spaceBytes = bytes;
   std::string symbol = name + "_space_" + std::to_string(arrays++);
   OpBuilder outer = OpBuilder::atBlockBegin(module.getBody());
   auto type = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
   LLVM::GlobalOp::create(outer, b.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, symbol,
-                         Attribute(),
-                         /*alignment=*/128, kSharedSpace);
+                         Attribute(), alignment, kSharedSpace);
   auto pointer = LLVM::LLVMPointerType::get(b.getContext(), kSharedSpace);
   return LLVM::AddressOfOp::create(b, pointer, symbol);
 }

@@ -93,8 +93,8 @@ public:
   /// An array that the threads of a block share, one for each call. Those of a launch fit into kSharedBytes.
   mlir::Value shared(ThreadBuilder &b, mlir::Type element, int64_t elements);
 
-  /// A pointer to so many bytes that the threads of a block share, aligned to 128: once a launch, in place of `shared`.
-  mlir::Value sharedSpace(ThreadBuilder &b, int64_t bytes);
+  /// A pointer to so many bytes that the threads of a block share: once a launch, in place of `shared`.
+  mlir::Value sharedSpace(ThreadBuilder &b, int64_t bytes, int64_t alignment);
 
   const Processor &getProcessor() const { return processor; }
   Numerics getNumerics() const { return options.numerics; }

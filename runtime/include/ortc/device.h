@@ -25,7 +25,8 @@ struct ortc_message;
  * Behind the entries, at the next multiple of 8, stands an ortc_device_code. All offsets are bytes from the
  * start of the section. */
 
-/* Features of PTX code: what the device must at least be. A device has the bits of all that are not newer. */
+/* Features of PTX code: what the device must at least be. A device has the bits of all that are not newer; SM_90A
+ * is of those alone that are exactly 9.0, whose products no other processor has. */
 enum ortc_ptx_feature {
   ORTC_PTX_SM_80 = 0,
   ORTC_PTX_SM_86,
@@ -33,6 +34,7 @@ enum ortc_ptx_feature {
   ORTC_PTX_SM_90,
   ORTC_PTX_SM_100,
   ORTC_PTX_SM_120,
+  ORTC_PTX_SM_90A,
   ORTC_PTX_FEATURES
 };
 

@@ -81,7 +81,7 @@ def assemble(ptx: str, target: str, tools: pathlib.Path | None) -> dict[str, Fun
         if done.returncode:
             raise Unusable(f"ptxas: {done.stderr.strip().splitlines()[-1]}")
         text = subprocess.run([nvdisasm, image], capture_output=True, text=True, check=True).stdout
-    return read_functions(done.stderr, text, FIRST_PARAMETER[int(target.removeprefix("sm_")) // 10])
+    return read_functions(done.stderr, text, FIRST_PARAMETER[int(target.removeprefix("sm_").rstrip("a")) // 10])
 
 
 def read_functions(told: str, text: str, first_parameter: int) -> dict[str, Function]:
@@ -161,6 +161,9 @@ def add(region: Region, each: Instruction) -> None:
     if each.name in MATRIX:
         kind = ".".join([each.name, *each.modifiers])
         region.matrix[kind] = region.matrix.get(kind, 0) + 1
+        if each.name == "HGMMA":
+            rows, columns, depth = map(int, each.modifiers[0].split("x"))
+            region.wavefronts += (rows + columns) * depth * 2 / 128 / 4  # of 128 bytes, by four warps
     if each.name in ("LDSM", "STSM"):
         region.wavefronts += 4 if "4" in each.modifiers else 2 if "2" in each.modifiers else 1
     elif each.name in SHARED:

@@ -15,6 +15,7 @@
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsAMDGPU.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -114,6 +115,13 @@ static void keepLoopsWithBarriers(llvm::Function &function) {
       loop->setLoopAlreadyUnrolled();
 }
 
+/// Assembly is for tensor cores, and all lanes execute it together.
+static void markConvergent(llvm::Function &function) {
+  for (llvm::Instruction &instruction : llvm::instructions(function))
+    if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction); call && call->isInlineAsm())
+      call->setConvergent();
+}
+
 /// Without `.version`, `.target` and `.address_size`, which an image has once.
 static std::string withoutHead(StringRef text) {
   size_t head = text.find(".address_size");
@@ -145,6 +153,7 @@ Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor
   for (llvm::Function &function : *code)
     if (!function.isDeclaration()) {
       function.addFnAttr("target-cpu", processor.name);
+      markConvergent(function);
       keepLoopsWithBarriers(function);
     }
   // LLVM's default is version 6, which HIP 6 knew late (CLR of October 2024 refuses it) and nothing here needs.

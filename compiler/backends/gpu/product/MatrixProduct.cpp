@@ -2,13 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/product/MatrixProduct.h"
 
-#include "compiler/backends/gpu/product/SharedTile.h"
+#include "compiler/backends/gpu/product/GroupCore.h"
+#include "compiler/backends/gpu/product/GroupProduct.h"
 #include "compiler/backends/gpu/product/TensorCore.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
 namespace ortc::gpu {
+
+/// Of stages whose fragments warps load: chunks are swapped by the numbers of lines, not by addresses.
+static constexpr int64_t kLineAlignment = 128;
 
 namespace {
 
@@ -37,25 +41,31 @@ public:
     warpRow = b.mul(b.div(warp, warpsInRow), tile.warpRows);
     warpColumn = b.mul(b.rem(warp, warpsInRow), tile.warpColumns);
     access.begin(b, product);
-    Value space = kernel.sharedSpace(b, spaceBytes());
+    Value space = kernel.sharedSpace(b, spaceBytes(), tile.isGrouped ? kGroupAlignment : kLineAlignment);
     SharedTile rows(b, shape, plan, Side::row, space, firstRow);
     SharedTile columns(b, shape, plan, Side::column, b.advance(space, SharedTile::bytesOf(plan, Side::row)),
                        firstColumn);
+    IndexRange range = rangeOf(b, shape, access, part);
+    if (tile.isGrouped) {
+      Sums sums = sumByGroups(b, plan, access, range, rows, columns);
+      return finish(sums, space);
+    }
     rows.prepareFragments(warpRow);
     columns.prepareFragments(warpColumn);
     Sums sums;
     for (int64_t i = 0; i < rowTiles * columnTiles; ++i)
       llvm::append_range(sums, core.zeros(b));
-    IndexRange range = rangeOf(b, shape, access, part);
     sums = tile.isAsync ? sumCopied(range, rows, columns, sums) : sumLoaded(range, rows, columns, sums);
     finish(sums, rows.placeOf(lastStage));
   }
 
 private:
-  /// All stages; sums go where the last one was.
+  /// All stages; sums go where the last one was, or all of them.
   int64_t spaceBytes() const {
     int64_t stageBytes = SharedTile::stageBytesOf(plan);
     int64_t sumBytes = warpsInColumn() * kFragment * pitch() * 4;
+    if (tile.isGrouped)
+      return std::max(tile.stages * stageBytes, sumBytes);
     return (tile.stages - 1) * stageBytes + std::max(stageBytes, sumBytes);
   }
   int64_t warpsInColumn() const { return tile.rows / tile.warpRows; }
@@ -216,8 +226,9 @@ private:
       b.loop(0, rowsAtOnce * tile.columns, plan.threads(), [&](Value start) {
         Value position = b.add(start, thread);
         Value line = b.div(position, tile.columns), column = b.rem(position, tile.columns);
-        Value ofTile = b.add(b.mul(b.div(line, kFragment), tile.warpRows),
-                             b.add(b.rem(line, kFragment), row * kFragment));
+        Value ofTile = tile.isGrouped ? b.add(line, row * rowsAtOnce)
+                                      : b.add(b.mul(b.div(line, kFragment), tile.warpRows),
+                                              b.add(b.rem(line, kFragment), row * kFragment));
         Value resultRow = b.add(firstRow, ofTile), resultColumn = b.add(firstColumn, column);
         Value isThere = b.both(b.less(resultRow, shape.rows), b.less(resultColumn, shape.columns));
         b.guarded(isThere, [&] {

@@ -3,6 +3,7 @@
 #include "compiler/backends/gpu/product/MatrixTile.h"
 
 #include "compiler/backends/gpu/product/ProductCut.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir;
 
@@ -47,12 +48,25 @@ static constexpr KnownTile kTiles[] = {
     {{128, 128, 64, 32}, 128}, {{128, 64, 64, 32}, 128},  {{64, 128, 64, 32}, 128}, {{64, 64, 32, 32}, 128},
     {{128, 128, 64, 64}, 255}, {{128, 256, 64, 64}, 255}, {{256, 128, 64, 64}, 255}};
 static constexpr size_t kTilesOfParts = 4;
+/// For processors with products of groups, where both sides are copied. A step is as deep as lines of 128 bytes.
+static constexpr KnownTile kGroupTiles[] = {{{128, 256, 16, 256, 64, 4, true, true}, 255},
+                                            {{256, 128, 32, 128, 64, 4, true, true}, 255},
+                                            {{128, 128, 16, 128, 64, 3, true, true}, 128}};
+
+SmallVector<MatrixTile> listGroupTiles() {
+  return llvm::map_to_vector(kGroupTiles, [](const KnownTile &known) { return known.tile; });
+}
 
 static int64_t threadsOf(const MatrixTile &tile) { return tile.warps() * kWarp; }
 
-/// Blocks of a multiprocessor with 65,536 registers, of so many a thread.
+/// Blocks of a multiprocessor with 65,536 registers, of so many a thread, and with 227 KiB of shared memory, which
+/// stages of groups fill with numbers of 16 bits.
 static int64_t blocksWith(const MatrixTile &tile, int64_t registers) {
-  return std::max<int64_t>((int64_t(64) << 10) / (registers * threadsOf(tile)), 1);
+  int64_t blocks = (int64_t(64) << 10) / (registers * threadsOf(tile));
+  const int64_t stages = tile.stages * (tile.rows + tile.columns) * tile.depth * 2;
+  if (tile.isGrouped)
+    blocks = std::min(blocks, (int64_t(227) << 10) / stages);
+  return std::max<int64_t>(blocks, 1);
 }
 
 /// `isLean`: no places are computed anew, and no numbers pass through registers.
@@ -64,18 +78,21 @@ static int64_t registersOf(const KnownTile &known, const MatrixFormat &format, b
 
 /// Cycles of a step on the machine of `ReferenceGpu`: of the tensor cores, of all instructions, or of the cache that
 /// the operands come from. An instruction of a tensor core takes 1.61 (62 % of the data sheet's rate, what mma.sync
-/// reaches on an H100: arXiv 2402.13499); others, as ptxas 13 makes them: an addition for each sum that is promoted,
-/// 5.5 to load and split a f32 number, 1 for one of 16 bits, and 4 where each is loaded by itself. `isAsync`: copies
-/// run ahead, else only the next step is loaded.
+/// reaches on an H100, where products of groups reach 95 %: arXiv 2402.13499); others, as ptxas 13 makes them: an
+/// addition for each sum that is promoted, 5.5 to load and split a f32 number, 1 for one of 16 bits, and 4 where each
+/// is loaded by itself. `isAsync`: copies run ahead, else only the next step is loaded.
 static TileCandidate estimateTile(const KnownTile &known, const ProductShape &shape,
                                   const MatrixFormat &format, bool isAsync, bool areSingle) {
   const MatrixTile &tile = known.tile;
   constexpr double kProductCycles = 1.61, kSplit = 5.5, kCopied = 1, kSingle = 4, kLoop = 50, kSchedulers = 4,
-                   kEnds = 2500, kStored = 20;
+                   kEnds = 2500, kStored = 20, kGroupRate = 0.95 * 2048;
   auto warps = static_cast<double>(tile.warps());
   auto products = static_cast<double>(tile.warpRows / 16 * (tile.warpColumns / 8));
   double steps = static_cast<double>(tile.depth / 16);
-  double multiplied = products * steps * static_cast<double>(format.pairs().size());
+  double multiplied = tile.isGrouped ? 0 : products * steps * static_cast<double>(format.pairs().size());
+  double productCycles = tile.isGrouped
+                             ? static_cast<double>(tile.rows * tile.columns * tile.depth) / kGroupRate
+                             : multiplied * warps * kProductCycles;
   auto cyclesOf = [&](double instructions) {
     return instructions * warps / kSchedulers / kernels::ReferenceGpu::kIssueShare;
   };
@@ -91,7 +108,7 @@ static TileCandidate estimateTile(const KnownTile &known, const ProductShape &sh
     return static_cast<double>(tile.extentOf(side) * tile.depth * bits / 8);
   };
   double cycles =
-      std::max({multiplied * warps * kProductCycles, cyclesOf(multiplied * 1.2 + others),
+      std::max({productCycles, cyclesOf(multiplied * 1.2 + others),
                 (bytes(Side::row) + bytes(Side::column)) / kernels::ReferenceGpu::kCachedBytesPerCycle});
   double stored = static_cast<double>(tile.rows * tile.columns) / static_cast<double>(threadsOf(tile));
   return {tile.rows,
@@ -111,7 +128,8 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
   if (std::min(shape.rows, shape.columns) < kLeastSide || shape.depth < kLeastDepth)
     return std::nullopt;
   plan.format = formatOf(shape);
-  auto tiles = ArrayRef(kTiles).take_front(plan.format.isExact() ? std::size(kTiles) : kTilesOfParts);
+  SmallVector<KnownTile> tiles(
+      ArrayRef(kTiles).take_front(plan.format.isExact() ? std::size(kTiles) : kTilesOfParts));
   auto listCandidates = [&](bool isAsync, bool areSingle) {
     SmallVector<TileCandidate> candidates;
     for (const KnownTile &known : tiles)
@@ -125,13 +143,15 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
           .parts;
   bool isAsync = plan.format.isExact() && isCopied(shape, Side::row) && isCopied(shape, Side::column);
   bool areSingle = std::min(shape.row.run, shape.column.run) == 1;
+  if (isAsync && processor.hasGroupProducts)
+    llvm::append_range(tiles, kGroupTiles);
   auto candidates = listCandidates(isAsync, areSingle);
   size_t number = chooseTile(cut, candidates);
   const KnownTile &chosen = tiles[number];
   plan.cycles = estimateCycles(cut, candidates[number], plan.parts);
   plan.tile = chosen.tile;
   plan.tile.isAsync = isAsync;
-  if (isAsync)
+  if (isAsync && !plan.tile.isGrouped)
     plan.tile.stages = 3;
   plan.resident = blocksWith(plan.tile, registersOf(chosen, plan.format, isAsync && !shape.isGathered));
   return plan;

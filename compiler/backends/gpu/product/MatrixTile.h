@@ -39,6 +39,9 @@ struct MatrixTile {
   int64_t depth = 32;   ///< of a stage
   int64_t stages = 2;   ///< of shared memory
   bool isAsync = false; ///< stages are filled by copies that need no registers
+  /// Products are those of groups of warps (wgmma): warps lie in a column, and the tile's rows go round among them, 16
+  /// for each.
+  bool isGrouped = false;
 
   int64_t extentOf(Side side) const { return side == Side::row ? rows : columns; }
   int64_t warpExtentOf(Side side) const { return side == Side::row ? warpRows : warpColumns; }
@@ -58,6 +61,9 @@ struct MatrixPlan {
 
 /// Nothing where a product is not for tensor cores: it is small, of f64, or the processor has none that are known.
 std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor &processor);
+
+/// Those of products of groups.
+llvm::SmallVector<MatrixTile> listGroupTiles();
 
 /// What a part of the depth is a multiple of, for tensor cores.
 inline constexpr int64_t kMatrixPartUnit = 64;

@@ -21,13 +21,17 @@ int64_t SharedTile::bytesOf(const MatrixPlan &plan, Side side) {
 }
 
 Value SharedTile::swapOf(Value line) {
-  bool isShort = lineBytes() < 128; // two lines lie in 128 bytes
-  return isShort ? b.rem(b.div(line, 2), lineBytes() / chunkBytes()) : b.rem(line, 128 / chunkBytes());
+  bool isShort = lineBytes() < kLineBytes; // two lines lie in 128 bytes
+  return isShort ? b.rem(b.div(line, 2), lineBytes() / chunkBytes()) : b.rem(line, kLineBytes / chunkBytes());
 }
 
 Value SharedTile::offsetOf(Value line, Value chunk) {
   Value swapped = arith::XOrIOp::create(b, chunk, swapOf(line));
-  return b.add(b.mul(line, lineBytes()), b.mul(swapped, chunkBytes()));
+  if (!plan.tile.isGrouped)
+    return b.add(b.mul(line, lineBytes()), b.mul(swapped, chunkBytes()));
+  const int64_t chunks = kLineBytes / chunkBytes();
+  Value inPanel = b.add(b.mul(line, kLineBytes), b.mul(b.rem(swapped, chunks), chunkBytes()));
+  return b.add(inPanel, b.mul(b.div(swapped, chunks), panelBytes()));
 }
 
 int64_t SharedTile::movesOf(int64_t elements) const {

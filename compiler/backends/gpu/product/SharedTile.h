@@ -4,7 +4,7 @@
 // A tile has lines of neighbours as the operand has them in memory: along the depth, a line for each row or column of
 // the product; otherwise a line for each step of the depth. Lines consist of chunks, as the core reads them at once,
 // whose places within 128 bytes are swapped by the number of the line, so that neither what fills a tile nor what reads
-// it meets a bank twice.
+// it meets a bank twice. For products of groups, lines longer than 128 bytes are cut into panels, one behind the other.
 #pragma once
 
 #include "compiler/backends/gpu/product/MatrixTile.h"
@@ -42,9 +42,26 @@ public:
   /// For `loadFragment`.
   mlir::Value placeOf(mlir::Value stage);
 
+  // What products of groups read: lines of 128 bytes, of the whole depth for each row or column, or else of a panel for
+  // each step.
+
+  bool isAlongDepth() const { return layout.isAlongDepth; }
+  /// From the first of `count` rows or columns to the first behind them; `count`: a multiple of what a panel has.
+  int64_t bytesOfRun(int64_t count) const {
+    return layout.isAlongDepth ? count * kLineBytes : count * numberBytes() / kLineBytes * panelBytes();
+  }
+  /// From kFragment steps of the depth to the next.
+  int64_t bytesOfSteps() const {
+    return layout.isAlongDepth ? kFragment * numberBytes() : kFragment * kLineBytes;
+  }
+  /// From a panel to the next: all steps of neighbours that have one line each.
+  int64_t panelBytes() const { return plan.tile.depth * kLineBytes; }
+
 private:
   /// Elements that a thread loads at a time.
   static constexpr int64_t kUnit = 4;
+  /// Of a panel: in so many bytes chunks are swapped.
+  static constexpr int64_t kLineBytes = 128;
 
   int64_t numberBytes() const { return ortc::gpu::bytesOf(plan.format.number); }
   /// Of what is swapped.

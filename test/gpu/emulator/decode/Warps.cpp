@@ -3,6 +3,7 @@
 #include "test/gpu/emulator/run/WarpWide.h"
 
 #include "test/gpu/emulator/decode/Decoder.h"
+#include "test/gpu/emulator/run/PendingProducts.h"
 #include "test/gpu/emulator/run/TensorCores.h"
 
 #include <cstdlib>
@@ -199,8 +200,8 @@ void Decoder::decodeProduct(const Statement &s, const Parts &) {
   i.needsAllLanes = true;
 }
 
-/// wgmma.mma_async.sync.aligned.m64nNk16.f32.TYPE.TYPE {d}, a, b, add, 1, 1[, 0], 0 with a descriptor or
-/// registers for a; wgmma.fence, wgmma.commit_group, wgmma.wait_group N
+/// wgmma.mma_async.sync.aligned.m64nNk16.f32.TYPE.TYPE {d}, a, b, add, 1, 1[, turned], turned with a descriptor
+/// or registers for a; wgmma.fence, wgmma.commit_group, wgmma.wait_group N
 void Decoder::decodeGroupProduct(const Statement &s, const Parts &parts) {
   if (module.target != 90 || module.targetSuffix != 'a')
     fail("'" + s.opcode + "' needs .target sm_90a");
@@ -223,9 +224,14 @@ void Decoder::decodeGroupProduct(const Statement &s, const Parts &parts) {
     fail("unknown instruction '" + s.opcode + "'");
   const bool isOfRegisters = s.operands[1].kind == Kind::Vector;
   want(s, isOfRegisters ? 7 : 8, isOfRegisters ? 7 : 8);
-  for (size_t k = 4; k < s.operands.size(); ++k) // two signs, then which sides lie the other way round
-    if (s.operands[k].kind != Kind::Integer || s.operands[k].bits != (k < 6 ? 1 : 0))
-      fail("'" + s.opcode + "' with negated or transposed factors is not supported");
+  uint8_t turned = 0; // which sides lie the other way round
+  for (size_t k = 4; k < s.operands.size(); ++k) {
+    const bool isSign = k < 6;
+    if (s.operands[k].kind != Kind::Integer || (isSign ? s.operands[k].bits != 1 : s.operands[k].bits > 1))
+      fail("'" + s.opcode + "' with negated factors is not supported");
+    if (!isSign && s.operands[k].bits)
+      turned |= k + 1 == s.operands.size() ? kColumnsTurned : kRowsTurned;
+  }
   if (s.operands[0].parts.size() != columns / 2 || (isOfRegisters && s.operands[1].parts.size() != 4))
     fail("'" + s.opcode + "' has the wrong number of registers");
   const uint32_t a = isOfRegisters ? kNone : source(s.operands[1], 64), b = source(s.operands[2], 64);
@@ -244,6 +250,7 @@ void Decoder::decodeGroupProduct(const Statement &s, const Parts &parts) {
   i.c = adds;
   i.count = uint8_t(columns / 8);
   i.mode = type == "f16";
+  i.detail = turned;
   i.list = list;
   i.needsAllLanes = true;
 }

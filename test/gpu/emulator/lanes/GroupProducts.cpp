@@ -1,9 +1,10 @@
 // wgmma: products of tiles in shared memory by the four warps of a group, and what orders them.
 //
 // Each warp makes the 16 rows of the result that it holds. A descriptor says where a tile begins and how its
-// rows of factors along the depth are laid out; the swizzle exchanges chunks of 16 bytes by a xor with bits of
-// the address. Tiles are read through another proxy than st.shared and cp.async write through, so a
-// fence.proxy.async must stand in between: of the thread that wrote, or of the warp after a barrier.
+// chunks of 16 bytes are laid out: neighbours along the depth, or the other way round. The swizzle exchanges
+// chunks by a xor with bits of the address. Tiles are read through another proxy than st.shared and cp.async
+// write through, so a fence.proxy.async must stand in between: of the thread that wrote, or of the warp after
+// a barrier.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 
@@ -18,7 +19,8 @@ namespace {
 constexpr uint32_t kDepth = 16, kChunk = 16, kPoison = ~0u;
 constexpr const char kBadDescriptor[] = "a descriptor with a base offset, which is not supported";
 
-/// Where chunks of 16 bytes of a tile are: `half` is 0 or 1 along the depth.
+/// Where chunks of 16 bytes of a tile are. The layouts are those of the PTX ISA ("Strides", "canonical
+/// layouts"), which CUTLASS has in units of chunks (make_gmma_desc).
 struct Descriptor {
   uint64_t start, leading, stride;
   uint32_t swizzle, base;
@@ -27,13 +29,23 @@ struct Descriptor {
       : start((bits & 0x3fff) << 4), leading((bits >> 16 & 0x3fff) << 4), stride((bits >> 32 & 0x3fff) << 4),
         swizzle(uint32_t(bits >> 62)), base(uint32_t(bits >> 49 & 7)) {}
 
+  /// Chunks of a line of 128, 64 or 32 bytes, which are exchanged.
+  uint32_t chunks() const { return 16u >> swizzle; }
+  uint64_t swizzled(uint64_t plain) const { return plain ^ (plain >> 7 & (chunks() - 1)) << 4; }
+
+  /// Neighbours along the depth, of a row: `half` is 0 or 1.
   uint64_t chunk(uint32_t row, uint32_t half) const {
     if (swizzle == 0)
       return start + row / 8 * stride + row % 8 * kChunk + half * leading;
-    // Rows of 128, 64 or 32 bytes, of which the chunks are exchanged.
-    const uint32_t chunks = 16u >> swizzle;
-    const uint64_t plain = start + row / 8 * stride + row % 8 * chunks * kChunk + half * kChunk;
-    return plain ^ (plain >> 7 & (chunks - 1)) << 4;
+    return swizzled(start + row / 8 * stride + row % 8 * chunks() * kChunk + half * kChunk);
+  }
+
+  /// Eight neighbouring rows at one step of the depth.
+  uint64_t turnedChunk(uint32_t eighth, uint32_t step) const {
+    if (swizzle == 0)
+      return start + eighth * stride + step % 8 * kChunk + step / 8 * leading;
+    return swizzled(start + eighth / chunks() * leading + eighth % chunks() * kChunk + step / 8 * stride +
+                    step % 8 * chunks() * kChunk);
   }
 };
 
@@ -90,9 +102,20 @@ bool readChunk(Warp &warp, const Instruction &i, uint32_t lane, uint64_t address
   return true;
 }
 
-/// Reads `rows` rows from `first` on.
-bool readRows(Warp &warp, const Instruction &i, const Descriptor &tile, uint32_t first, uint32_t rows,
-              uint16_t (*to)[kDepth]) {
+/// Reads `rows` rows from `first` on, whole eighths.
+bool readRows(Warp &warp, const Instruction &i, const Descriptor &tile, bool isTurned, uint32_t first,
+              uint32_t rows, uint16_t (*to)[kDepth]) {
+  if (isTurned) {
+    for (uint32_t row = 0; row < rows; row += 8)
+      for (uint32_t step = 0; step < kDepth; ++step) {
+        uint16_t neighbours[8];
+        if (!readChunk(warp, i, step, tile.turnedChunk((first + row) / 8, step), neighbours))
+          return false;
+        for (uint32_t k = 0; k < 8; ++k)
+          to[row + k][step] = neighbours[k];
+      }
+    return true;
+  }
   for (uint32_t row = 0; row < rows; ++row)
     for (uint32_t half = 0; half < 2; ++half)
       if (!readChunk(warp, i, (first + row) % kLanes, tile.chunk(first + row, half), to[row] + half * 8))
@@ -110,13 +133,14 @@ template <class T> bool multiply(Warp &warp, const PendingProduct &product, std:
     for (uint32_t r = 0; r < 4; ++r)
       for (uint32_t g = 0; g < 8; ++g)
         std::memcpy(&factors.rawA[g + (r & 1) * 8][(r >> 1) * 8], &product.cells[r * kLanes + 4 * g], 16);
-  } else if (!readRows(warp, i, Descriptor(product.a), warp.id % 4 * kRows, kRows, factors.rawA)) {
+  } else if (!readRows(warp, i, Descriptor(product.a), i.detail & kRowsTurned, warp.id % 4 * kRows, kRows,
+                       factors.rawA)) {
     return false;
   }
   factors.decodeA();
   const Descriptor b(product.b);
   for (uint32_t tile = 0; tile < i.count; ++tile) {
-    if (!readRows(warp, i, b, tile * kColumns, kColumns, factors.rawB))
+    if (!readRows(warp, i, b, i.detail & kColumnsTurned, tile * kColumns, kColumns, factors.rawB))
       return false;
     factors.decodeB();
     alignas(32) float d[kRows][kColumns] = {};
@@ -178,15 +202,14 @@ void beginProduct(Warp &warp, const Instruction &i, uint32_t) {
       return report(warp, i, l, Failure::LaunchFailed, "lanes have different descriptors or scales");
   PendingProduct product = {&i, 0, warp.cells<uint64_t>(i.b)[0], adds[0] != 0, 0, {}, 0};
   const Descriptor b(product.b);
-  uint16_t row[1][kDepth];
+  uint16_t rows[kRows][kDepth];
   if (i.a != kNone) {
     product.a = warp.cells<uint64_t>(i.a)[0];
     const Descriptor a(product.a);
     if (a.base)
       return report(warp, i, 0, Failure::LaunchFailed, kBadDescriptor);
-    for (uint32_t k = 0; k < kRows; ++k)
-      if (!readRows(warp, i, a, warp.id % 4 * kRows + k, 1, row))
-        return;
+    if (!readRows(warp, i, a, i.detail & kRowsTurned, warp.id % 4 * kRows, kRows, rows))
+      return;
   } else {
     for (uint32_t r = 0; r < 4; ++r) {
       const uint32_t *cells = warp.cells<uint32_t>(warp.lists[i.list + sumsOf(i) + r]);
@@ -195,8 +218,8 @@ void beginProduct(Warp &warp, const Instruction &i, uint32_t) {
   }
   if (b.base)
     return report(warp, i, 0, Failure::LaunchFailed, kBadDescriptor);
-  for (uint32_t k = 0; k < i.count * kColumns; ++k)
-    if (!readRows(warp, i, b, k, 1, row))
+  for (uint32_t k = 0; k < i.count; ++k)
+    if (!readRows(warp, i, b, i.detail & kColumnsTurned, k * kColumns, kColumns, rows))
       return;
   PendingAccumulator *sums = findAccumulator(warp, i);
   if (!sums)

@@ -8,6 +8,9 @@
 
 namespace ortc::emulator {
 
+/// `detail` of a product: sides whose neighbours in shared memory are not along the depth.
+inline constexpr uint8_t kRowsTurned = 1, kColumnsTurned = 2;
+
 struct Instruction;
 
 /// A product is made when its warp waits for it, not earlier: what changes its tiles before is seen.

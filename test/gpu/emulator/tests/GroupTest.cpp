@@ -14,6 +14,7 @@ struct Shape {
   int swizzle; ///< of the descriptor: 0 none, 1: 128 bytes, 2: 64, 3: 32
   bool isOfRegisters = false;
   const char *type = "bf16";
+  bool isFirstTurned = false, isSecondTurned = false; ///< rows are neighbours, not steps
   int rowBytes() const { return swizzle ? 256 >> swizzle : 32; }
   int depth() const { return rowBytes() / 2; }
 };
@@ -21,8 +22,22 @@ struct Shape {
 class GroupTest : public EmulatorTest {
 protected:
   /// 16-bit numbers of `rows` rows, as a tile of shared memory.
-  static std::vector<uint16_t> layOut(const Shape &shape, const std::vector<uint16_t> &values, int rows) {
+  static std::vector<uint16_t> layOut(const Shape &shape, const std::vector<uint16_t> &values, int rows,
+                                      bool isTurned) {
     std::vector<uint16_t> image(size_t(rows * shape.depth()));
+    if (isTurned) {
+      // Panels of so many rows; in each a line for each step, whose chunks are exchanged.
+      const int panel = shape.rowBytes() / 2, chunks = shape.swizzle ? panel / 8 : 1;
+      for (int row = 0; row < rows; ++row)
+        for (int k = 0; k < shape.depth(); ++k) {
+          const int chunk = row / 8 % chunks, line = k * shape.rowBytes() / 128 % chunks;
+          const int place = shape.swizzle == 0 ? row / 8 * 64 + k / 8 * rows * 8 + k % 8 * 8 + row % 8
+                                               : row / panel * panel * shape.depth() + k * panel +
+                                                     (chunk ^ line) * 8 + row % 8;
+          image[size_t(place)] = values[size_t(row * shape.depth() + k)];
+        }
+      return image;
+    }
     for (int row = 0; row < rows; ++row)
       for (int k = 0; k < shape.depth(); ++k) {
         const int chunk = k / 8, chunks = shape.rowBytes() / 16;
@@ -47,7 +62,7 @@ protected:
   static std::string makeProduct(const Shape &shape, const std::string &first = "0f00000000",
                                  bool addsFirst = true) {
     const int sums = shape.columns / 2, bytesA = 64 * shape.rowBytes(),
-              bytes = bytesA + shape.columns * shape.rowBytes(), stride = shape.rowBytes() * 8;
+              bytes = bytesA + shape.columns * shape.rowBytes();
     std::ostringstream body;
     body << ".reg .f32 %s<128>;\nmov.b32 %r1, m;\nmad.lo.u32 %r2, %tid, 16, %r1;\nmad.wide.u32 %rd1, %tid, "
             "16, %a0;\n"
@@ -58,21 +73,36 @@ protected:
     }
     body << "cp.async.commit_group;\ncp.async.wait_group 0;\nfence.proxy.async;\nbar.sync 0;\n"
          << "cvt.u64.u32 %rd2, %r1;\nshr.u64 %rd2, %rd2, 4;\n";
-    const uint64_t layout =
-        uint64_t(shape.swizzle) << 62 | uint64_t(stride / 16) << 32 | uint64_t(128 / 16) << 16;
-    body << "or.b64 %rd3, %rd2, " << layout << ";\nadd.u64 %rd4, %rd3, " << bytesA / 16 << ";\n";
+    // Strides: along the depth from 8 rows to the next, and with no swizzle from 8 steps to the next; turned from
+    // 8 steps to the next, and from panel to panel; with no swizzle the other way round.
+    auto layout = [&](bool isTurned, int rows) {
+      int stride = shape.rowBytes() * 8, leading = 128;
+      if (isTurned && shape.swizzle == 0)
+        stride = 128, leading = rows * 16;
+      else if (isTurned)
+        leading = shape.rowBytes() * shape.depth();
+      return uint64_t(shape.swizzle) << 62 | uint64_t(stride / 16) << 32 | uint64_t(leading / 16) << 16;
+    };
+    body << "or.b64 %rd3, %rd2, " << layout(shape.isFirstTurned, 64) << ";\nadd.u64 %rd4, %rd2, "
+         << bytesA / 16 << ";\nor.b64 %rd4, %rd4, " << layout(shape.isSecondTurned, shape.columns) << ";\n";
     body << "mad.wide.u32 %rd5, %tid, 4, %a2;\n";
     for (int k = 0; k < 4 && shape.isOfRegisters; ++k)
       body << "ld.global.b32 %r" << 20 + k << ", [%rd5+" << 512 * k << "];\n";
     for (int k = 0; k < sums; ++k)
       body << "mov.b32 %s" << k << ", " << first << ";\n";
     body << "setp.ne.b32 %p3, " << int(addsFirst) << ", 0;\nwgmma.fence.sync.aligned;\n";
+    const int turnedStep = shape.rowBytes();
     for (int step = 0; step < shape.depth() / 16; ++step) {
-      body << "add.u64 %rd6, %rd3, " << 2 * step << ";\nadd.u64 %rd7, %rd4, " << 2 * step << ";\n"
+      body << "add.u64 %rd6, %rd3, " << (shape.isFirstTurned ? turnedStep : 2) * step
+           << ";\nadd.u64 %rd7, %rd4, " << (shape.isSecondTurned ? turnedStep : 2) * step << ";\n"
            << "wgmma.mma_async.sync.aligned.m64n" << shape.columns << "k16.f32." << shape.type << "."
            << shape.type << " " << registers("%s", sums) << ", "
            << (shape.isOfRegisters ? "{%r20, %r21, %r22, %r23}" : "%rd6") << ", %rd7, "
-           << (step ? "%p1" : "%p3") << ", 1, 1, " << (shape.isOfRegisters ? "0" : "0, 0") << ";\n";
+           << (step ? "%p1" : "%p3") << ", 1, 1, "
+           << (shape.isOfRegisters   ? ""
+               : shape.isFirstTurned ? "1, "
+                                     : "0, ")
+           << int(shape.isSecondTurned) << ";\n";
     }
     body << "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
          << "mad.wide.u32 %rd8, %tid, 4, %a1;\n";
@@ -89,7 +119,8 @@ protected:
                               const std::vector<uint16_t> &b, std::string *said) {
     close();
     set("SM", "90");
-    std::vector<uint16_t> image = layOut(shape, a, 64), other = layOut(shape, b, shape.columns);
+    std::vector<uint16_t> image = layOut(shape, a, 64, shape.isFirstTurned),
+                          other = layOut(shape, b, shape.columns, shape.isSecondTurned);
     image.insert(image.end(), other.begin(), other.end());
     std::vector<uint32_t> cells(4 * 128);
     for (size_t r = 0; r < 4 && shape.isOfRegisters; ++r)
@@ -137,11 +168,23 @@ protected:
 };
 
 TEST_F(GroupTest, TilesOfEveryLayout) {
-  const Shape shapes[] = {{128, 1},      {256, 1},
-                          {8, 1},        {64, 2},
-                          {64, 3},       {64, 0},
-                          {24, 0},       {128, 1, false, "f16"},
-                          {64, 3, true}, {256, 0, true, "f16"}};
+  const Shape shapes[] = {{128, 1},
+                          {256, 1},
+                          {8, 1},
+                          {64, 2},
+                          {64, 3},
+                          {64, 0},
+                          {24, 0},
+                          {128, 1, false, "f16"},
+                          {64, 3, true},
+                          {256, 0, true, "f16"},
+                          {128, 1, false, "bf16", true, false},
+                          {256, 1, false, "bf16", false, true},
+                          {64, 1, false, "f16", true, true},
+                          {64, 2, false, "bf16", true, true},
+                          {64, 3, false, "bf16", true, true},
+                          {64, 0, false, "bf16", true, true},
+                          {64, 3, true, "bf16", false, true}};
   for (const Shape &shape : shapes) {
     const size_t depth = size_t(shape.depth()), columns = size_t(shape.columns);
     const std::vector<int> a = wholes(64 * depth, 1), b = wholes(columns * depth, 2);
