@@ -151,7 +151,9 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
       "gradient; whole: all of them at once; auto: tiled from 512 x 512 scores a head on; default: auto",
       fill(parseAttention, options.attention));
   line.addValue(
-      "--seed", "N", "of dropout and other random ops; default: 0", [&options](const std::string &value) {
+      "--seed", "N",
+      "of dropout and other random ops; default: 0; in large attention GPUs draw other masks than CPUs",
+      [&options](const std::string &value) {
         return parseUnsigned(value, options.seed)
                    ? Status()
                    : Status::refusal(quote(value) + " must be a whole number from 0 to 18446744073709551615");
