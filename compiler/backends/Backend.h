@@ -133,10 +133,12 @@ public:
   virtual llvm::ArrayRef<llvm::StringRef> hostedTargets() const { return {}; }
   /// The target called `name`, one of the names or "native"; null where the family has none.
   virtual std::unique_ptr<Target> findTarget(llvm::StringRef name, const TargetOptions &options) const = 0;
-  virtual kernels::FusionLimits fusionLimits() const = 0;
-  /// `budget`: bytes that the transient region may take, or UINT64_MAX.
-  virtual kernels::TrainingLimits trainingLimits(uint64_t budget) const {
-    (void)budget;
+  /// Limits may depend on the numerics: portable ones leave the order of sums as it is.
+  virtual kernels::FusionLimits fusionLimits(Numerics numerics) const = 0;
+  /// `hasBudget`: whether there is a limit to the transient region. They do not depend on its value: the least that a
+  /// refusal names would not be enough for other limits.
+  virtual kernels::TrainingLimits trainingLimits(bool hasBudget) const {
+    (void)hasBudget;
     return {};
   }
 };

@@ -178,7 +178,7 @@ Status Compilation::prepare() {
 }
 
 kernels::TrainingLimits Compilation::limitsOf(const FamilyProgram &family) const {
-  return family.family.backend->trainingLimits(options.memoryBudget.value_or(UINT64_MAX));
+  return family.family.backend->trainingLimits(options.memoryBudget.has_value());
 }
 
 /// That of each family where families have their own, else the only one.

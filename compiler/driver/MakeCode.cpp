@@ -31,12 +31,12 @@ Status CodeMaker::withTarget(const backends::Target &target, const Status &statu
 
 Status CodeMaker::fuse() {
   return diagnostics.run(*program.ir, [&](OpPassManager &passes) {
-    pipeline::buildFuse(passes, program.family.backend->fusionLimits(), narrowType(options));
+    pipeline::buildFuse(passes, program.family.backend->fusionLimits(options.numerics), narrowType(options));
   });
 }
 
 Status CodeMaker::place() {
-  kernels::FusionLimits limits = program.family.backend->fusionLimits();
+  kernels::FusionLimits limits = program.family.backend->fusionLimits(options.numerics);
   if (options
           .memoryBudget) // gradients that wait for each other take more: what a refusal names must be enough
     limits.joinedBytes = 0;

@@ -22,6 +22,10 @@ struct FusionLimits {
   /// Buffers of a kernel that updates several tensors, from `joinedBytes` of gradients; 0: one tensor a kernel.
   size_t joinedBuffers = 0;
   int64_t joinedBytes = 0;
+  /// Sums over leading dimensions whose rows a backend shares out by itself: they are whole where they have at most so
+  /// many rows, read at most `wholeColumnBytes` or are of `columnGroups` groups of 32 columns. Others are cut into
+  /// parts of so many rows. 0: they are cut as CPUs want it.
+  int64_t columnRows = 0, wholeColumnBytes = 0, columnGroups = 0;
   /// Columns, rows and steps of the sum that a tile of a contraction has where the dims have as many. A view that cuts
   /// dims smaller stays a kernel of its own.
   int64_t tileColumns = 16, tileRows = 12, tileDepth = 16;

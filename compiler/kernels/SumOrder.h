@@ -91,9 +91,10 @@ inline constexpr double kWorthwhileParts = 1.05;
 inline constexpr int64_t kPartSums = 128 << 10;
 /// Reductions over leading dimensions, 32 points at a time: parts of the rows that all of these have together; rows
 /// that a part has at least; parts that a block joins at most; rows up to which one block has all of them; and parts of
-/// each block where there are several.
+/// each block where there are several; and groups of 32 points from which on there are blocks enough, so that one has
+/// all rows.
 inline constexpr int64_t kColumnParts = 2048, kLeastColumnRows = 32, kMostColumnWarps = 32, kBlockRows = 2048,
-                         kChunkWarps = 8;
+                         kChunkWarps = 8, kBusyColumnGroups = ReferenceGpu::kProcessors / 2;
 /// Elements of a row from which on a block sums it, not a warp; and the threads of that block.
 inline constexpr int64_t kLongRow = 2048, kLongRowThreads = 256;
 

@@ -68,7 +68,8 @@ void buildFuse(OpPassManager &passes, const kernels::FusionLimits &limits, Strin
   passes.addPass(simplify::createGatherInLoopsPass());
   passes.addNestedPass<func::FuncOp>(precision::createCentreIntegersPass());
   passes.addNestedPass<func::FuncOp>(precision::createSinkWideningPass());
-  passes.addPass(fusion::createExpandCompositesPass());
+  passes.addPass(
+      fusion::createExpandCompositesPass({limits.columnRows, limits.wholeColumnBytes, limits.columnGroups}));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(fusion::createFuseKernelsPass(limits, narrow));
@@ -78,7 +79,10 @@ void buildOutline(OpPassManager &passes, const kernels::FusionLimits &limits) {
   passes.addPass(memory::createOutlineKernelsPass());
   passes.addPass(memory::createCutBackwardPass());
   if (limits.joinedBuffers > 0) {
-    passes.addPass(memory::createJoinUpdatesPass({limits.joinedBuffers, limits.joinedBytes}));
+    if (limits.columnRows > 0 && limits.joinedBytes > 0)
+      passes.addPass(memory::createJoinSumsPass({limits.joinedBuffers, limits.joinedBytes}));
+    passes.addPass(
+        memory::createJoinUpdatesPass({limits.joinedBuffers, limits.joinedBytes, limits.columnRows > 0}));
     passes.addPass(createSymbolDCEPass()); // kernels that stand for themselves no more
   }
 }

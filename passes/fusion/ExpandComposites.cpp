@@ -10,6 +10,7 @@
 #include "compiler/kernels/SumOrder.h"
 #include "dialects/nn/TensorBuilder.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace ortc::kernels;
@@ -23,6 +24,38 @@ using nn::TensorBuilder;
 
 /// Parts that one kernel concatenates.
 static constexpr size_t kMaxParts = 32;
+
+/// What a reduction reads, as work to be shared out.
+struct Reduced {
+  Reduced(Value input, ArrayRef<int64_t> axes) {
+    auto type = cast<RankedTensorType>(input.getType());
+    ArrayRef<int64_t> shape = type.getShape();
+    for (auto [d, size] : llvm::enumerate(shape))
+      (llvm::is_contained(axes, d) ? rows : results) *= size;
+    for (int64_t d = shape.size(); d-- > 0 && !llvm::is_contained(axes, d);)
+      columns *= shape[d];
+    // Where the innermost dimension that is not 1 is reduced.
+    overLanes = columns == 1;
+    bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+  }
+
+  /// Groups of `width` columns.
+  int64_t groups(int64_t width) const { return results / columns * ((columns + width - 1) / width); }
+
+  int64_t rows = 1, results = 1, bytes = 0;
+  int64_t columns = 1; ///< results that lie beside each other
+  bool overLanes = false;
+};
+
+/// Of a backend that shares out rows of sums over leading dimensions (FusionLimits::columnRows).
+struct ColumnLimits {
+  bool cuts(const Reduced &reduced) const {
+    return reduced.rows > rows && reduced.bytes > wholeBytes && reduced.groups(kColumnWidth) < groups;
+  }
+
+  static constexpr int64_t kColumnWidth = 32;
+  int64_t rows = 0, wholeBytes = 0, groups = 0;
+};
 
 static Value widened(TensorBuilder &b, Value x) {
   unsigned width = TensorBuilder::elementOf(x).getIntOrFloatBitWidth();
@@ -63,11 +96,11 @@ static std::pair<Value, Value> blockedMoments(TensorBuilder &b, Value x, int64_t
 }
 
 /// Elements of a block of `blockedMoments` for each result, of the reduced dimensions `sizes`: whole inner
-/// dimensions and a part of the next. 1 where no number of them is about right.
-static int64_t momentsBlockOf(ArrayRef<int64_t> sizes) {
+/// dimensions and a part of the next, at most `most`. 1 where no number of them is about right.
+static int64_t momentsBlockOf(ArrayRef<int64_t> sizes, int64_t most) {
   int64_t block = 1;
   for (int64_t size : llvm::reverse(sizes)) {
-    int64_t part = std::min(size, kMomentsBlock / block);
+    int64_t part = std::min(size, most / block);
     while (size % part != 0)
       --part;
     block *= part;
@@ -77,13 +110,14 @@ static int64_t momentsBlockOf(ArrayRef<int64_t> sizes) {
   return block >= kLeastMomentsBlock ? block : 1;
 }
 
-static std::pair<Value, Value> momentsOf(TensorBuilder &b, Value x, ArrayRef<int64_t> axes) {
+static std::pair<Value, Value> momentsOf(TensorBuilder &b, Value x, ArrayRef<int64_t> axes,
+                                         const ColumnLimits &limits) {
   auto shape = llvm::to_vector(TensorBuilder::shapeOf(x));
   bool isOneRun = !axes.empty() && axes.back() - axes.front() + 1 == static_cast<int64_t>(axes.size());
-  if (isOneRun && axes.back() + 1 < static_cast<int64_t>(shape.size()) &&
-      nn::elementCount(shape) >= kLargeMoments) {
+  bool isLarge = limits.rows > 0 ? limits.cuts(Reduced(x, axes)) : nn::elementCount(shape) >= kLargeMoments;
+  if (isOneRun && axes.back() + 1 < static_cast<int64_t>(shape.size()) && isLarge) {
     ArrayRef<int64_t> sizes = ArrayRef(shape).slice(axes.front(), axes.size());
-    int64_t block = momentsBlockOf(sizes);
+    int64_t block = momentsBlockOf(sizes, limits.rows > 0 ? limits.rows : kMomentsBlock);
     if (block > 1 && block < nn::elementCount(sizes))
       return blockedMoments(b, x, axes.front(), axes.size(), block);
   }
@@ -92,8 +126,8 @@ static std::pair<Value, Value> momentsOf(TensorBuilder &b, Value x, ArrayRef<int
   return {mean, b.mean(b.mul(centered, centered), axes)};
 }
 
-static void expandMoments(TensorBuilder &b, nn::MomentsOp op) {
-  auto [mean, variance] = momentsOf(b, widened(b, op.getInput()), llvm::to_vector(op.getAxes()));
+static void expandMoments(TensorBuilder &b, nn::MomentsOp op, const ColumnLimits &limits) {
+  auto [mean, variance] = momentsOf(b, widened(b, op.getInput()), llvm::to_vector(op.getAxes()), limits);
   Type element = TensorBuilder::elementOf(op.getInput());
   op.getMean().replaceAllUsesWith(b.cast(mean, element));
   op.getVariance().replaceAllUsesWith(b.cast(variance, element));
@@ -138,8 +172,21 @@ static int64_t cutOf(ArrayRef<int64_t> dims, int64_t wanted, int64_t limit) {
   return below;
 }
 
+/// Parts that a reduction should have and that it may have: one where there is enough work side by side.
+static std::pair<int64_t, int64_t> countParts(const Reduced &reduced, const ColumnLimits &limits) {
+  if (limits.rows > 0 && !reduced.overLanes) {
+    int64_t parts = limits.cuts(reduced) ? llvm::divideCeilSigned(reduced.rows, limits.rows) : 1;
+    return {parts, 2 * parts};
+  }
+  int64_t pieces = reduced.overLanes ? reduced.results : reduced.groups(kReducedColumns);
+  if (pieces >= kReducedPieces)
+    return {1, 1};
+  int64_t elements = reduced.rows * reduced.results;
+  return {llvm::divideCeilSigned(kReducedPieces, pieces), elements / pieces / kReducedPieceElements};
+}
+
 /// Cuts the outermost reduced dimensions in two stages when there is too little work side by side.
-static void splitReduction(nn::ReduceOp op) {
+static void splitReduction(nn::ReduceOp op, const ColumnLimits &limits) {
   TensorBuilder b(op.getLoc(), op);
   auto shape = llvm::to_vector(TensorBuilder::shapeOf(op.getInput()));
   auto axes = llvm::to_vector(op.getAxes());
@@ -147,27 +194,14 @@ static void splitReduction(nn::ReduceOp op) {
   Type element = TensorBuilder::elementOf(op.getInput());
   if (axes.empty() || elements < kReducedPieceElements * 4 || element.getIntOrFloatBitWidth() < 32)
     return;
-  int64_t rank = shape.size(), pieces = nn::elementCount(TensorBuilder::shapeOf(op.getResult()));
-  bool lanesReduced = true; // the innermost dimension that is not 1 is reduced
-  for (int64_t d = rank; d-- > 0;)
-    if (shape[d] != 1) {
-      lanesReduced = llvm::is_contained(axes, d);
-      break;
-    }
-  if (!lanesReduced) {
-    int64_t lane = 1;
-    for (int64_t d = rank; d-- > 0 && !llvm::is_contained(axes, d);)
-      lane *= shape[d];
-    pieces = pieces / lane * ((lane + kReducedColumns - 1) / kReducedColumns);
-  }
-  if (pieces >= kReducedPieces)
+  auto [wanted, most] = countParts(Reduced(op.getInput(), axes), limits);
+  if (wanted == 1)
     return;
   // The first run of reduced dimensions.
   int64_t first = axes.front(), last = first, size = shape[first];
   while (llvm::is_contained(axes, last + 1))
     size *= shape[++last];
-  int64_t divisor = cutOf(ArrayRef(shape).slice(first, last - first + 1),
-                          (kReducedPieces + pieces - 1) / pieces, elements / pieces / kReducedPieceElements);
+  int64_t divisor = cutOf(ArrayRef(shape).slice(first, last - first + 1), wanted, most);
   if (divisor == 1)
     return;
   SmallVector<int64_t> cut(shape.begin(), shape.begin() + first), cutAxes{first + 1};
@@ -209,6 +243,7 @@ struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPas
   using Base::Base;
 
   void runOnOperation() override {
+    const ColumnLimits limits{columnRows, wholeColumnBytes, columnGroups};
     SmallVector<Operation *> composites;
     getOperation()->walk([&](Operation *op) {
       if (isa<nn::SoftmaxOp, nn::LogSoftmaxOp, nn::MomentsOp, nn::DetachOp, nn::StraightThroughOp>(op))
@@ -225,7 +260,7 @@ struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPas
       else if (auto straight = dyn_cast<nn::StraightThroughOp>(op))
         straight.replaceAllUsesWith(straight.getValue());
       else
-        expandMoments(b, cast<nn::MomentsOp>(op));
+        expandMoments(b, cast<nn::MomentsOp>(op), limits);
       op->erase();
     }
     SmallVector<nn::ConcatOp> concatenations;
@@ -235,7 +270,7 @@ struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPas
     SmallVector<nn::ReduceOp> reductions;
     getOperation()->walk([&](nn::ReduceOp op) { reductions.push_back(op); });
     for (nn::ReduceOp op : reductions)
-      splitReduction(op);
+      splitReduction(op, limits);
     SmallVector<nn::ConvFilterGradOp> filterGradients;
     getOperation()->walk([&](nn::ConvFilterGradOp op) { filterGradients.push_back(op); });
     for (nn::ConvFilterGradOp op : filterGradients)

@@ -201,6 +201,8 @@ FusionGroups::Quality FusionGroups::judge(const FusionGroup &group) const {
   quality.parallel = program->lanesReduced()
                          ? program->elements(false) * (lanes >= limits.longRow ? limits.longRowPieces : 1)
                          : program->elements(false) / lanes * ((lanes + 63) / 64);
+  if (limits.columnRows > 0 && !program->lanesReduced() && !program->reductions.empty())
+    quality.parallel *= program->elements(true);
   return quality;
 }
 

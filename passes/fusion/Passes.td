@@ -10,7 +10,8 @@ def ExpandCompositesPass : Pass<"ortc-expand-composites"> {
     After:
     - No softmax, log_softmax or moments is left. One generator makes all normalisations.
     - A long reduction with too little beside it to share out has two stages: partial results and their combination.
-      Its shape alone decides whether and how it is cut.
+      Its shape alone decides whether and how it is cut. With `column-rows`, sums over leading dimensions, and moments,
+      have parts of at most so many rows, or stay whole.
     - A filter gradient of f32 or f64 with few results is made of parts of the batch. A reduction adds them up.
     - A concatenation of more than 32 parts is made of smaller ones.
     - Sums of f16 and bf16 are taken in f32.
@@ -26,6 +27,12 @@ def ExpandCompositesPass : Pass<"ortc-expand-composites"> {
     %y = arith.subf %shifted, broadcast(log(%sum))
     ```
   }];
+  let options = [
+    Option<"columnRows", "column-rows", "int64_t", "0",
+           "most rows of a part of a sum over leading dimensions; 0: as many as CPUs want">,
+    Option<"wholeColumnBytes", "whole-column-bytes", "int64_t", "0", "bytes of such sums that are never cut">,
+    Option<"columnGroups", "column-groups", "int64_t", "0", "groups of 32 columns from which on none is cut">,
+  ];
   let dependentDialects = ["::ortc::nn::NnDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 

@@ -9,10 +9,8 @@
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
+#include "passes/memory/JoinedCalls.h"
 #include "passes/memory/Passes.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -33,12 +31,6 @@ static Attribute updatedTensor(Value value, func::FuncOp entry) {
     value = reshape.getResult();
   }
   return {};
-}
-
-static Value rootOf(Value value) {
-  while (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
-    value = reshape.getInput();
-  return value;
 }
 
 /// The tensor that `value` is, as the entry finds it; null where it is something else.
@@ -65,15 +57,13 @@ namespace {
 /// An update that may become a part of a kernel.
 struct Update {
   func::CallOp call;
+  int64_t warps = 0;  ///< of a block, for rows; 0: it computes points
   int64_t kept = 0;   ///< bytes of what it reads and what has no place as long as the entry runs
   unsigned depth = 0; ///< of the operation that makes the largest of that
 };
 
-/// Calls that become one.
-struct Group {
-  SmallVector<func::CallOp> calls;
-  llvm::SetVector<Value> inputs;
-  size_t outputs = 0;
+struct Group : JoinedCalls {
+  int64_t warps = 0;
   int64_t kept = 0;
   bool isSmall = false;
 };
@@ -93,20 +83,22 @@ struct JoinUpdatesPass : impl::JoinUpdatesPassBase<JoinUpdatesPass> {
           join(entry, group, symbols);
   }
 
-  bool isJoined(func::CallOp call, func::FuncOp entry, const SymbolTable &symbols) {
+  /// What the blocks of a launch do (kernels::joinedWarps); nothing where a call stays alone.
+  std::optional<int64_t> warpsOf(func::CallOp call, func::FuncOp entry, const SymbolTable &symbols) {
     auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
     auto kind = kernel->getAttrOfType<plan::KernelKindAttr>(plan::kKind);
     if (!kind || kind.getValue() != plan::KernelKind::loop ||
         !llvm::all_of(call.getResults(), [&](Value result) { return updatedTensor(result, entry); }))
-      return false;
+      return std::nullopt;
     std::string reason;
     auto program = kernels::analyzeLoops(kernel.getArguments(),
                                          kernel.getBody().front().getTerminator()->getOperands(), reason);
-    return program && kernels::canJoin(*program);
+    return program ? kernels::joinedWarps(*program, sharesRows) : std::nullopt;
   }
 
-  static Update describe(func::CallOp call, const llvm::DenseMap<Operation *, unsigned> &depths) {
-    Update update{call};
+  static Update describe(func::CallOp call, int64_t warps,
+                         const llvm::DenseMap<Operation *, unsigned> &depths) {
+    Update update{call, warps};
     int64_t largest = 0;
     for (Value operand : llvm::SetVector<Value>(call.operand_begin(), call.operand_end())) {
       operand = rootOf(operand);
@@ -141,23 +133,23 @@ struct JoinUpdatesPass : impl::JoinUpdatesPassBase<JoinUpdatesPass> {
   bool isSmall(const Update &update) const { return update.kept <= bytes / 256; }
 
   bool fits(const Update &update, const Group &group) const {
-    func::CallOp call = update.call;
-    size_t more = call.getNumResults() + llvm::count_if(call.getOperands(), [&](Value operand) {
-                    return !group.inputs.contains(operand);
-                  });
-    return isSmall(update) == group.isSmall && group.kept + update.kept <= bytes &&
-           group.inputs.size() + group.outputs + more <= buffers;
+    // Of rows, only what the others read waits: more than that is no more than sums that are joined with nothing take.
+    int64_t kept = update.warps > 0 ? group.kept : group.kept + update.kept;
+    return update.warps == group.warps && isSmall(update) == group.isSmall && kept <= bytes &&
+           group.buffersWith(update.call) <= buffers;
   }
 
   SmallVector<Group> findGroups(func::FuncOp entry, const SymbolTable &symbols) {
     auto depths = findDepths(entry.getBody().front());
     std::vector<Update> updates;
     for (auto call : entry.getBody().front().getOps<func::CallOp>())
-      if (isJoined(call, entry, symbols))
-        if (Update update = describe(call, depths); update.kept <= bytes)
+      if (auto warps = warpsOf(call, entry, symbols))
+        if (Update update = describe(call, *warps, depths); update.kept <= bytes)
           updates.push_back(update);
     dropWritersOfRead(updates, entry);
     std::sort(updates.begin(), updates.end(), [&](const Update &one, const Update &other) {
+      if (one.warps != other.warps)
+        return one.warps < other.warps;
       if (isSmall(one) != isSmall(other))
         return isSmall(one);
       if (one.depth != other.depth)
@@ -166,15 +158,13 @@ struct JoinUpdatesPass : impl::JoinUpdatesPassBase<JoinUpdatesPass> {
     });
     SmallVector<Group> groups;
     for (const Update &update : updates) {
-      func::CallOp call = update.call;
       if (groups.empty() || !fits(update, groups.back()))
         groups.emplace_back();
       Group &group = groups.back();
-      group.calls.push_back(call);
-      group.inputs.insert(call.operand_begin(), call.operand_end());
-      group.outputs += call.getNumResults();
+      group.add(update.call);
       group.kept += update.kept;
       group.isSmall = isSmall(update);
+      group.warps = update.warps;
     }
     return groups;
   }
@@ -192,61 +182,17 @@ struct JoinUpdatesPass : impl::JoinUpdatesPassBase<JoinUpdatesPass> {
     return pairs;
   }
 
-  /// The bodies of all kernels, one after the other.
-  func::FuncOp makeKernel(const Group &group, func::FuncOp entry, const SymbolTable &symbols) {
-    SmallVector<Type> results;
-    SmallVector<Location> locations;
-    for (func::CallOp call : group.calls) {
-      llvm::append_range(results, call.getResultTypes());
-      locations.push_back(call.getLoc());
-    }
-    ValueRange inputs(group.inputs.getArrayRef());
-    auto kernel = func::FuncOp::create(FusedLoc::get(&getContext(), locations), "kernel_joined",
-                                       FunctionType::get(&getContext(), inputs.getTypes(), results));
-    kernel.setPrivate();
-    kernel->setAttr(plan::kKind, plan::KernelKindAttr::get(&getContext(), plan::KernelKind::joined));
-    Block *body = kernel.addEntryBlock();
-    OpBuilder builder = OpBuilder::atBlockEnd(body);
-    llvm::DenseMap<Value, unsigned> numbers;
-    for (auto [number, input] : llvm::enumerate(group.inputs))
-      numbers[input] = number;
-    SmallVector<Value> outputs;
-    SmallVector<int64_t> pairs;
-    for (func::CallOp call : group.calls) {
-      auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-      for (auto [input, output] : pairsOf(call, entry, callee))
-        pairs.append({numbers.lookup(call.getOperand(input)), static_cast<int64_t>(outputs.size()) + output});
-      IRMapping mapping;
-      for (auto [argument, operand] : llvm::zip_equal(callee.getArguments(), call.getOperands()))
-        mapping.map(argument, body->getArgument(numbers.lookup(operand)));
-      for (Operation &op : callee.getBody().front().without_terminator())
-        builder.clone(op, mapping);
-      for (Value output : callee.getBody().front().getTerminator()->getOperands())
-        outputs.push_back(mapping.lookup(output));
-    }
-    func::ReturnOp::create(builder, kernel.getLoc(), outputs);
-    kernel->setAttr(plan::kInPlace, builder.getDenseI64ArrayAttr(pairs));
-    return kernel;
-  }
-
   void join(func::FuncOp entry, const Group &group, SymbolTable &symbols) {
-    func::FuncOp kernel = makeKernel(group, entry, symbols);
-    symbols.insert(kernel);
     Operation *end = entry.getBody().front().getTerminator();
-    OpBuilder builder(end);
-    auto joined = func::CallOp::create(builder, kernel.getLoc(), kernel, group.inputs.getArrayRef());
-    unsigned first = 0;
-    for (func::CallOp call : group.calls) {
-      for (Value result : call.getResults())
-        for (Operation *user : llvm::to_vector(result.getUsers()))
-          while (isa<nn::ReshapeOp>(user)) {
-            user->moveBefore(end);
-            user = *user->user_begin();
-          }
-      call.replaceAllUsesWith(joined.getResults().slice(first, call.getNumResults()));
-      first += call.getNumResults();
-      call.erase();
-    }
+    func::CallOp joined = joinCalls(group.calls, end, symbols, [&](func::CallOp call, func::FuncOp callee) {
+      return pairsOf(call, entry, callee);
+    });
+    for (Value result : joined.getResults())
+      for (Operation *user : llvm::to_vector(result.getUsers()))
+        while (isa<nn::ReshapeOp>(user)) {
+          user->moveBefore(end);
+          user = *user->user_begin();
+        }
   }
 };
 

@@ -41,9 +41,10 @@ def JoinUpdatesPass : Pass<"ortc-join-updates", "::mlir::ModuleOp"> {
   let summary = "join updates of tensors to kernels of many";
   let description = [{
     Before: as for ortc-place-buffers. After: calls of loops that give new values of tensors, which nothing else in the
-    entry reads, are calls of kernels of kind `joined`, each with at most `buffers` buffers and at most `bytes` of what
-    it reads beside parameters and state. A call stays alone if it reads more, or if its loop sums up more than a few
-    elements a point.
+    entry reads, are calls of kernels of kind `joined`, each with at most `buffers` buffers and at most `bytes` that
+    wait for its last call, of what it reads beside parameters and state. A call stays alone if it reads more, or if its
+    loop sums up more than a few elements a point; with `shares-rows`, those that sum over leading dimensions and share
+    out their rows alike are kernels of their own.
 
     ```mlir
     %v = call @kernel_0(%w, %g) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -55,7 +56,31 @@ def JoinUpdatesPass : Pass<"ortc-join-updates", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
   let options = [
     Option<"buffers", "buffers", "size_t", "480", "most buffers of a kernel">,
-    Option<"bytes", "bytes", "int64_t", "25165824", "most bytes that a kernel reads beside tensors">
+    Option<"bytes", "bytes", "int64_t", "25165824", "most bytes that wait for the last call of a kernel">,
+    Option<"sharesRows", "shares-rows", "bool", "false",
+           "whether blocks share out rows: then updates that sum them up join, too">
+  ];
+}
+
+def JoinSumsPass : Pass<"ortc-join-sums", "::mlir::ModuleOp"> {
+  let summary = "join sums over rows, and kernels of few numbers, to kernels of many";
+  let description = [{
+    Before: as for ortc-join-updates, which comes later. After: calls of loops that sum over leading dimensions, give
+    nothing else and share out their rows alike are one call of a kernel of kind `joined`, and so are calls of loops
+    that give few numbers. None of those calls needs a result of another. A call joins others as long as these read at
+    most `bytes`, beside what has a place of its own.
+
+    ```mlir
+    %s = call @kernel_0(%x) : (tensor<512x64xf32>) -> tensor<64xf32>
+    %t = call @kernel_0(%y) : (tensor<512x64xf32>) -> tensor<64xf32>
+    // becomes
+    %s, %t = call @kernel_joined(%x, %y) : ...
+    ```
+  }];
+  let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
+  let options = [
+    Option<"buffers", "buffers", "size_t", "480", "most buffers of a kernel">,
+    Option<"bytes", "bytes", "int64_t", "25165824", "most bytes that wait for the last call of a kernel">
   ];
 }
 

@@ -14,7 +14,7 @@ public:
   llvm::ArrayRef<llvm::StringRef> hostedTargets() const override;
   std::unique_ptr<backends::Target> findTarget(llvm::StringRef name,
                                                const backends::TargetOptions &options) const override;
-  kernels::FusionLimits fusionLimits() const override { return {}; }
+  kernels::FusionLimits fusionLimits(Numerics) const override { return {}; }
 };
 
 } // namespace ortc::cpu

@@ -4,6 +4,7 @@
 
 #include "compiler/backends/gpu/Processor.h"
 #include "compiler/backends/gpu/program/ProgramCode.h"
+#include "compiler/kernels/SumOrder.h"
 
 using namespace mlir;
 
@@ -78,7 +79,7 @@ ArrayRef<StringRef> GpuBackend::targetNames() const {
   return names;
 }
 
-kernels::FusionLimits GpuBackend::fusionLimits() const {
+kernels::FusionLimits GpuBackend::fusionLimits(Numerics numerics) const {
   kernels::FusionLimits limits;
   limits.largeBytes = 32 << 20; // what leaves the cache that all cores share
   limits.parallelPieces = 2048; // rows, or 64 points: fewer leave cores idle
@@ -86,15 +87,20 @@ kernels::FusionLimits GpuBackend::fusionLimits() const {
   limits.longRowPieces = 8;
   limits.joinedBuffers = 480; // a launch takes 512 arguments
   limits.joinedBytes = 24 << 20;
+  if (numerics == Numerics::Fast) { // loop/ColumnSums.h
+    limits.columnRows = kernels::kBlockRows;
+    limits.wholeColumnBytes = 512 << 10;
+    limits.columnGroups = kernels::kBusyColumnGroups;
+  }
   return limits;
 }
 
-/// Every iteration is launches of its own, and a launch wants work for all cores: loops have few iterations, as long as
-/// they take a small part of a memory budget.
-kernels::TrainingLimits GpuBackend::trainingLimits(uint64_t budget) const {
+/// Every iteration is launches of its own, and a launch wants work for all cores: loops have few iterations, but
+/// where memory is limited.
+kernels::TrainingLimits GpuBackend::trainingLimits(bool hasBudget) const {
   kernels::TrainingLimits limits;
-  limits.iterationBytes = static_cast<int64_t>(std::min<uint64_t>(64 << 20, budget / 16));
   limits.tileBytes = 8 << 20;
+  limits.iterationBytes = hasBudget ? limits.tileBytes : int64_t(64) << 20;
   limits.tileRows = 512;
   return limits;
 }

@@ -12,8 +12,8 @@ public:
   llvm::ArrayRef<llvm::StringRef> targetNames() const override;
   std::unique_ptr<backends::Target> findTarget(llvm::StringRef name,
                                                const backends::TargetOptions &options) const override;
-  kernels::FusionLimits fusionLimits() const override;
-  kernels::TrainingLimits trainingLimits(uint64_t budget) const override;
+  kernels::FusionLimits fusionLimits(Numerics numerics) const override;
+  kernels::TrainingLimits trainingLimits(bool hasBudget) const override;
 };
 
 } // namespace ortc::gpu

@@ -38,6 +38,7 @@ void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body, const Lau
   if (how.resident)
     function->setAttr(kResidentAttribute, b.getI64IntegerAttr(how.resident));
   sharedBytes = spaceBytes = 0;
+  arrays.clear();
   for (auto [i, buffer] : llvm::enumerate(buffers)) {
     if (buffer.distinct && !how.keepsLoads) // else loads are taken for those of constants
       function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
@@ -79,9 +80,15 @@ void KernelBuilder::launchThreads(int64_t count,
 Value KernelBuilder::shared(ThreadBuilder &b, Type element, int64_t elements) {
   auto type =
       MemRefType::get({elements}, element, MemRefLayoutAttrInterface{}, b.getI64IntegerAttr(kSharedSpace));
+  for (SharedArray &array : arrays)
+    if (!array.isTaken && array.type == type) {
+      array.isTaken = true;
+      return memref::GetGlobalOp::create(b, type, array.symbol);
+    }
   sharedBytes += elements * ((element.getIntOrFloatBitWidth() + 7) / 8);
   assert(sharedBytes <= kSharedBytes && "more than a block can share");
-  std::string symbol = name + "_shared_" + std::to_string(arrays++);
+  std::string symbol = name + "_shared_" + std::to_string(symbols++);
+  arrays.push_back({symbol, type});
   OpBuilder outer = OpBuilder::atBlockBegin(module.getBody());
   memref::GlobalOp::create(outer, b.getLoc(), symbol, outer.getStringAttr("private"), type,
                            /*initial_value=*/outer.getUnitAttr(), /*constant=*/false,
@@ -89,10 +96,15 @@ Value KernelBuilder::shared(ThreadBuilder &b, Type element, int64_t elements) {
   return memref::GetGlobalOp::create(b, type, symbol);
 }
 
+void KernelBuilder::releaseShared() {
+  for (SharedArray &array : arrays)
+    array.isTaken = false;
+}
+
 Value KernelBuilder::sharedSpace(ThreadBuilder &b, int64_t bytes, int64_t alignment) {
   assert(sharedBytes == 0 && spaceBytes == 0 && "a launch has one kind of shared memory");
   spaceBytes = bytes;
-  std::string symbol = name + "_space_" + std::to_string(arrays++);
+  std::string symbol = name + "_space_" + std::to_string(symbols++);
   OpBuilder outer = OpBuilder::atBlockBegin(module.getBody());
   auto type = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
   LLVM::GlobalOp::create(outer, b.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, symbol,

@@ -92,6 +92,8 @@ public:
 
   /// An array that the threads of a block share, one for each call. Those of a launch fit into kSharedBytes.
   mlir::Value shared(ThreadBuilder &b, mlir::Type element, int64_t elements);
+  /// Arrays may be given out again: to code of other blocks.
+  void releaseShared();
 
   /// A pointer to so many bytes that the threads of a block share: once a launch, in place of `shared`.
   mlir::Value sharedSpace(ThreadBuilder &b, int64_t bytes, int64_t alignment);
@@ -122,9 +124,15 @@ private:
   const Processor &processor;
   const GeneratorOptions &options;
   GpuKernel kernel;
-  unsigned arrays = 0;     ///< shared ones
-  int64_t sharedBytes = 0; ///< of the launch that is made
-  int64_t spaceBytes = 0;  ///< the same of `sharedSpace`
+  struct SharedArray {
+    std::string symbol;
+    mlir::MemRefType type;
+    bool isTaken = true;
+  };
+  llvm::SmallVector<SharedArray> arrays; ///< of the launch that is made
+  unsigned symbols = 0;                  ///< of shared memory
+  int64_t sharedBytes = 0;               ///< of the launch that is made
+  int64_t spaceBytes = 0;                ///< the same of `sharedSpace`
 };
 
 /// Digits of a position in a row-major tensor of these sizes.

@@ -10,8 +10,20 @@ using namespace mlir;
 
 namespace ortc::kernels {
 
-bool canJoin(const LoopProgram &program) {
-  return !program.lanesReduced() && program.elements(/*reduced=*/true) <= kReductionBlock;
+bool isPointwise(const LoopProgram &program) {
+  return !program.lanesReduced() && program.elements(/*reduced=*/true) < 2 * kLeastColumnRows;
+}
+
+std::optional<ColumnCut> joinedCut(const LoopProgram &program) {
+  auto cut = chooseColumnCut(program);
+  return cut && cut->chunks == 1 ? cut : std::nullopt;
+}
+
+std::optional<int64_t> joinedWarps(const LoopProgram &program, bool sharesRows) {
+  if (isPointwise(program))
+    return 0;
+  auto cut = sharesRows ? joinedCut(program) : std::nullopt;
+  return cut ? std::optional(cut->warps) : std::nullopt;
 }
 
 /// Outputs that are computed with a common operation, or written where others are read, under the first of them.
@@ -59,7 +71,7 @@ std::optional<std::vector<JoinedLoop>> analyzeJoined(ValueRange inputs, ValueRan
     auto program = analyzeLoops(inputs, own, reason);
     if (!program)
       return std::nullopt;
-    if (!canJoin(*program)) {
+    if (!isPointwise(*program) && !joinedCut(*program)) {
       reason = "a loop sums up many elements";
       return std::nullopt;
     }

@@ -134,6 +134,26 @@ TEST(FibreGeneratorTest, LargeLoopsSideBySide) {
         KernelKind::joined, 1e-6);
 }
 
+/// Columns whose blocks have all rows, in one launch: of several types, in place, and beside loops that have other
+/// blocks.
+TEST(FibreGeneratorTest, ColumnsSideBySide) {
+  check(
+      R"(func.func @k(%x: tensor<1030x40xf32>, %y: tensor<1030x70xf32>, %w: tensor<70xf32>, %p: tensor<70xf32>)
+      -> (tensor<40xf32>, tensor<40xi1>, tensor<70xf32>, tensor<70xf32>, tensor<70xf32>)
+      attributes {plan.in_place = array<i64: 2, 2>} {
+    %s = nn.reduce sum %x axes = [0] : tensor<1030x40xf32> -> tensor<40xf32>
+    %z = arith.constant dense<0.999> : tensor<1030x40xf32>
+    %c = arith.cmpf ogt, %x, %z : tensor<1030x40xf32>
+    %any = nn.reduce max %c axes = [0] : tensor<1030x40xi1> -> tensor<40xi1>
+    %t = nn.reduce sum %y axes = [0] : tensor<1030x70xf32> -> tensor<70xf32>
+    %n = arith.subf %w, %t : tensor<70xf32>
+    %m = nn.reduce max %y axes = [0] : tensor<1030x70xf32> -> tensor<70xf32>
+    %q = arith.mulf %p, %p : tensor<70xf32>
+    return %s, %any, %n, %m, %q : tensor<40xf32>, tensor<40xi1>, tensor<70xf32>, tensor<70xf32>, tensor<70xf32>
+  })",
+      KernelKind::joined, 1e-5);
+}
+
 /// Rows of a warp and of a block, whole and in parts, and columns.
 TEST(FibreGeneratorTest, Reductions) {
   struct Case {

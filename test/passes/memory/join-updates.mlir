@@ -25,7 +25,7 @@ func.func @train_0(%rate: tensor<f32> {train.tensor = @rate},
         tensor<1xf32> {train.update = @e}, tensor<1xf32> {train.output = "e"}, tensor<512xf32> {train.update = @f}, tensor<1xf32> {train.update = @h},
         tensor<f32> {train.update = @rate})
     attributes {train.entry = "train"} {
-  %ga, %gb, %gc, %gd, %gf, %gh = call @kernel_gradients() : () -> (tensor<1xf32>, tensor<1xf32>, tensor<64xf32>, tensor<64xf32>, tensor<512xf32>, tensor<17xf32>)
+  %ga, %gb, %gc, %gd, %gf, %gh = call @kernel_gradients() : () -> (tensor<1xf32>, tensor<1xf32>, tensor<64xf32>, tensor<64xf32>, tensor<512xf32>, tensor<64xf32>)
   %na = call @kernel_0(%a, %ga, %rate) : (tensor<1xf32>, tensor<1xf32>, tensor<f32>) -> tensor<1xf32>
   %nb = call @kernel_0(%b, %gb, %rate) : (tensor<1xf32>, tensor<1xf32>, tensor<f32>) -> tensor<1xf32>
   %nc = call @kernel_1(%c, %gc, %rate) : (tensor<64xf32>, tensor<64xf32>, tensor<f32>) -> tensor<64xf32>
@@ -33,16 +33,16 @@ func.func @train_0(%rate: tensor<f32> {train.tensor = @rate},
   %nd2 = nn.reshape %nd : tensor<64xf32> -> tensor<8x8xf32>
   %ne = call @kernel_read(%e, %ga, %rate) : (tensor<1xf32>, tensor<1xf32>, tensor<f32>) -> tensor<1xf32>
   %nf = call @kernel_large(%f, %gf, %rate) : (tensor<512xf32>, tensor<512xf32>, tensor<f32>) -> tensor<512xf32>
-  %nh = call @kernel_summed(%h, %gh) : (tensor<1xf32>, tensor<17xf32>) -> tensor<1xf32>
+  %nh = call @kernel_summed(%h, %gh) : (tensor<1xf32>, tensor<64xf32>) -> tensor<1xf32>
   %nr = call @kernel_2(%rate) : (tensor<f32>) -> tensor<f32>
   return %na, %nb, %nc, %nd2, %ne, %ne, %nf, %nh, %nr : tensor<1xf32>, tensor<1xf32>, tensor<64xf32>, tensor<8x8xf32>, tensor<1xf32>, tensor<1xf32>, tensor<512xf32>, tensor<1xf32>, tensor<f32>
 }
-func.func private @kernel_gradients() -> (tensor<1xf32>, tensor<1xf32>, tensor<64xf32>, tensor<64xf32>, tensor<512xf32>, tensor<17xf32>) attributes {plan.kind = #plan<kernel_kind loop>} {
+func.func private @kernel_gradients() -> (tensor<1xf32>, tensor<1xf32>, tensor<64xf32>, tensor<64xf32>, tensor<512xf32>, tensor<64xf32>) attributes {plan.kind = #plan<kernel_kind loop>} {
   %0 = arith.constant dense<1.0> : tensor<1xf32>
   %1 = arith.constant dense<1.0> : tensor<64xf32>
   %2 = arith.constant dense<1.0> : tensor<512xf32>
-  %3 = arith.constant dense<1.0> : tensor<17xf32>
-  return %0, %0, %1, %1, %2, %3 : tensor<1xf32>, tensor<1xf32>, tensor<64xf32>, tensor<64xf32>, tensor<512xf32>, tensor<17xf32>
+  %3 = arith.constant dense<1.0> : tensor<64xf32>
+  return %0, %0, %1, %1, %2, %3 : tensor<1xf32>, tensor<1xf32>, tensor<64xf32>, tensor<64xf32>, tensor<512xf32>, tensor<64xf32>
 }
 func.func private @kernel_0(%w: tensor<1xf32>, %g: tensor<1xf32>, %r: tensor<f32>) -> tensor<1xf32> attributes {plan.in_place = array<i64: 0, 0, 1, 0>, plan.kind = #plan<kernel_kind loop>} {
   %0 = nn.broadcast %r dims = [] : tensor<f32> -> tensor<1xf32>
@@ -70,9 +70,9 @@ func.func private @kernel_large(%w: tensor<512xf32>, %g: tensor<512xf32>, %r: te
   %0 = arith.subf %w, %g : tensor<512xf32>
   return %0 : tensor<512xf32>
 }
-func.func private @kernel_summed(%w: tensor<1xf32>, %g: tensor<17xf32>) -> tensor<1xf32> attributes {plan.kind = #plan<kernel_kind loop>} {
-  %0 = nn.reshape %g : tensor<17xf32> -> tensor<17x1xf32>
-  %1 = nn.reduce sum %0 axes = [0] : tensor<17x1xf32> -> tensor<1xf32>
+func.func private @kernel_summed(%w: tensor<1xf32>, %g: tensor<64xf32>) -> tensor<1xf32> attributes {plan.kind = #plan<kernel_kind loop>} {
+  %0 = nn.reshape %g : tensor<64xf32> -> tensor<64x1xf32>
+  %1 = nn.reduce sum %0 axes = [0] : tensor<64x1xf32> -> tensor<1xf32>
   %2 = arith.addf %w, %1 : tensor<1xf32>
   return %2 : tensor<1xf32>
 }

@@ -11,6 +11,7 @@
 #include "compiler/backends/emit/LoopWalk.h"
 #include "compiler/backends/emit/Reduction.h"
 #include "compiler/backends/gpu/loop/LoopKernel.h"
+#include "compiler/backends/gpu/loop/StoredSums.h"
 #include "compiler/kernels/SumOrder.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -18,40 +19,27 @@ using namespace mlir;
 
 namespace ortc::gpu {
 
+static_assert(kernels::kColumnGroup == kWarp, "a lane has a point");
+
 namespace {
-
-int64_t storedBits(Type type) { return std::max(8u, type.getIntOrFloatBitWidth()); }
-
-/// Whether all there is to store are results of points, after one walk over the rows.
-bool isPlainSum(const LoopProgram &program) {
-  return program.passes == 1 &&
-         llvm::all_of(program.outputs, [](const LoopOutput &output) { return output.perRow; });
-}
-
-/// Bytes of the sums of a point, rounded up for each reduction.
-int64_t sumBytes(const LoopProgram &program) {
-  int64_t bytes = 0;
-  for (const LoopReduction &reduction : program.reductions)
-    bytes += storedBits(accumulatorType(reduction.element)) / 8;
-  return bytes;
-}
 
 class ColumnEmitter : LoopWalk {
 public:
-  ColumnEmitter(KernelBuilder &kernel, ThreadBuilder &builder, const LoopProgram &program,
-                const KernelBuilder::Arguments &arguments, const ColumnCut &cut, const MathOptions &options)
-      : LoopWalk(builder, program, arguments.buffers), kernel(kernel), threads(builder), cut(cut),
-        options(options), scratch(arguments.scratch), points(program.elements(/*reduced=*/false)) {
+  /// `scratch`: null where a block has all rows. `isInPlace`: results of points may lie where others are read.
+  ColumnEmitter(KernelBuilder &kernel, ThreadBuilder &builder, const LoopProgram &program, ValueRange buffers,
+                Value scratch, const ColumnCut &cut, bool isInPlace, const MathOptions &options)
+      : LoopWalk(builder, program, buffers), kernel(kernel), threads(builder), cut(cut), options(options),
+        scratch(scratch), isInPlace(isInPlace), points(program.elements(/*reduced=*/false)) {
     // The dimension that is cut is the outermost of the walk.
     auto found = llvm::find(outerReduced, cut.dim);
     std::rotate(outerReduced.begin(), found, found + 1);
   }
 
-  /// What a thread of the first launch does.
-  void emit() {
+  /// What a thread of a block of the first launch does.
+  void emit(Value block) {
     lane = b.rem(threads.thread(), kWarp), warp = b.div(threads.thread(), kWarp);
-    Value group = cut.chunks == 1 ? threads.block() : b.div(threads.block(), cut.chunks);
-    chunk = b.rem(threads.block(), cut.chunks);
+    Value group = cut.chunks == 1 ? block : b.div(block, cut.chunks);
+    chunk = b.rem(block, cut.chunks);
     position = b.add(b.mul(group, kWarp), lane);
     if (points % kWarp != 0) {
       isThere = threads.less(position, points);
@@ -75,7 +63,7 @@ public:
     auto load = [&](Value at) {
       Values sums;
       for (unsigned r : list)
-        sums.push_back(fetch(r, chunkSums(r), b.add(b.mul(at, points), point)));
+        sums.push_back(loadSum(threads, typeOf(r), chunkSums(r), b.add(b.mul(at, points), point)));
       return sums;
     };
     auto add = [&](Value at, ValueRange carried) { return joined({&emitter}, list, carried, load(at)); };
@@ -97,7 +85,7 @@ private:
       hasMet = !list.empty();
     }
     // Other warps may still read what is stored over, unless all have met to join the last sums.
-    if (storesRowsInPlace(kernel, program) && !hasMet)
+    if (isInPlace && !hasMet)
       threads.barrier();
     threads.guarded(threads.both(isThere, threads.less(warp, 1)), [&] { storePerRow(emitter); });
   }
@@ -108,7 +96,7 @@ private:
     Values sums = joinWarps(emitter, list, walkPart(emitter, 0, list));
     threads.guarded(threads.both(isThere, threads.less(warp, 1)), [&] {
       for (auto [r, sum] : llvm::zip_equal(list, sums))
-        put(sum, chunkSums(r), b.add(b.mul(chunk, points), position));
+        storeSum(threads, sum, chunkSums(r), b.add(b.mul(chunk, points), position));
     });
   }
 
@@ -146,20 +134,8 @@ private:
                            [&] { return add(total, {b.index(whole), b.index(size)}); });
   }
 
-  Type storedType(unsigned r) {
-    Type type = accumulatorType(program.reductions[r].element);
-    return type.getIntOrFloatBitWidth() < 8 ? Type(b.getI8Type()) : type;
-  }
-  void put(Value sum, Value array, Value at) {
-    Type stored = cast<MemRefType>(array.getType()).getElementType();
-    Value whole = stored == sum.getType() ? sum : arith::ExtUIOp::create(b, stored, sum).getResult();
-    memref::StoreOp::create(b, whole, array, ValueRange{at});
-  }
-  Value fetch(unsigned r, Value array, Value at) {
-    Type type = accumulatorType(program.reductions[r].element);
-    Value whole = b.loadScalar(array, at);
-    return whole.getType() == type ? whole : arith::TruncIOp::create(b, type, whole).getResult();
-  }
+  Type typeOf(unsigned r) const { return accumulatorType(program.reductions[r].element); }
+  Type storedType(unsigned r) { return storedSumType(threads, typeOf(r)); }
 
   /// The sums of the block's warps, in order: each thread gets those of its point. The arrays are used once.
   Values joinWarps(ElementEmitter &emitter, List list, const Values &sums) {
@@ -169,13 +145,13 @@ private:
     for (unsigned r : list)
       arrays.push_back(kernel.shared(threads, storedType(r), cut.warps * kWarp));
     for (auto [array, sum] : llvm::zip_equal(arrays, sums))
-      put(sum, array, threads.thread());
+      storeSum(threads, sum, array, threads.thread());
     threads.barrier();
     Values total;
     for (int64_t from = 0; from < cut.warps; ++from) {
       Values part;
       for (auto [r, array] : llvm::zip_equal(list, arrays))
-        part.push_back(fetch(r, array, b.add(lane, from * kWarp)));
+        part.push_back(loadSum(threads, typeOf(r), array, b.add(lane, from * kWarp)));
       total = from == 0 ? part : joined({&emitter}, list, total, part);
     }
     return total;
@@ -184,9 +160,9 @@ private:
   /// Of a reduction, in scratch: chunk by chunk. Wider sums come first, so each array is aligned to its type.
   Value chunkSums(unsigned r) {
     int64_t at = 0;
-    for (auto [other, reduction] : llvm::enumerate(program.reductions)) {
-      int64_t bits = storedBits(accumulatorType(reduction.element));
-      int64_t own = storedBits(storedType(r));
+    for (unsigned other = 0; other < program.reductions.size(); ++other) {
+      int64_t bits = storedType(other).getIntOrFloatBitWidth();
+      int64_t own = storedType(r).getIntOrFloatBitWidth();
       if (bits > own || (bits == own && other < r))
         at += cut.chunks * points * bits / 8;
     }
@@ -199,33 +175,21 @@ private:
   const ColumnCut &cut;
   const MathOptions &options;
   Value scratch;
+  bool isInPlace;
   int64_t points;
   Value lane, warp, chunk, position, isThere; ///< the last: null where every lane has a point
 };
 
 } // namespace
 
-std::optional<ColumnCut> chooseColumnCut(const LoopProgram &program) {
-  if (program.lanesReduced() || program.reductions.empty())
-    return std::nullopt;
-  ColumnCut cut;
-  for (auto [d, dim] : llvm::enumerate(program.dims))
-    if (dim.reduced && (!program.dims[cut.dim].reduced || dim.size > program.dims[cut.dim].size))
-      cut.dim = d;
-  int64_t size = program.dims[cut.dim].size, rows = program.elements(/*reduced=*/true);
-  int64_t groups = llvm::divideCeilSigned(program.elements(/*reduced=*/false), kWarp);
-  int64_t parts = std::min(llvm::divideCeilSigned(kColumnParts, groups), rows / kLeastColumnRows);
-  bool mayHaveChunks = isPlainSum(program) && rows > kBlockRows;
-  if (!mayHaveChunks)
-    parts = std::min(parts, kMostColumnWarps);
-  int64_t unit = rows == size ? kReductionBlock : 1;
-  cut.partSize = llvm::alignTo(llvm::divideCeilSigned(size, std::max<int64_t>(parts, 1)), unit);
-  parts = llvm::divideCeilSigned(size, cut.partSize);
-  cut.warps = std::min(parts, mayHaveChunks ? kChunkWarps : kMostColumnWarps);
-  cut.chunks = llvm::divideCeilSigned(parts, cut.warps);
-  if (parts <= 1 || program.passes * cut.warps * kWarp * sumBytes(program) > kSharedBytes)
-    return std::nullopt;
-  return cut;
+int64_t columnBlocks(const LoopProgram &program, const ColumnCut &cut) {
+  return llvm::divideCeilSigned(program.elements(/*reduced=*/false), kWarp) * cut.chunks;
+}
+
+void emitColumnBlock(KernelBuilder &kernel, ThreadBuilder &b, const LoopProgram &program, ValueRange buffers,
+                     const ColumnCut &cut, const MathOptions &options, Value block) {
+  assert(cut.chunks == 1 && "there is no second launch");
+  ColumnEmitter(kernel, b, program, buffers, /*scratch=*/{}, cut, /*isInPlace=*/true, options).emit(block);
 }
 
 void emitColumnSums(KernelBuilder &kernel, const LoopProgram &program, const ColumnCut &cut,
@@ -233,14 +197,18 @@ void emitColumnSums(KernelBuilder &kernel, const LoopProgram &program, const Col
   int64_t points = program.elements(/*reduced=*/false);
   if (cut.chunks > 1)
     kernel.reserveScratch(cut.chunks * points * sumBytes(program));
-  kernel.launch(llvm::divideCeilSigned(points, kWarp) * cut.chunks, cut.warps * kWarp,
+  bool isInPlace = storesRowsInPlace(kernel, program);
+  kernel.launch(columnBlocks(program, cut), cut.warps * kWarp,
                 [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
-                  ColumnEmitter(kernel, b, program, arguments, cut, options).emit();
+                  ColumnEmitter(kernel, b, program, arguments.buffers, arguments.scratch, cut, isInPlace,
+                                options)
+                      .emit(b.block());
                 });
   if (cut.chunks == 1)
     return;
   kernel.launchThreads(points, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value point) {
-    ColumnEmitter(kernel, b, program, arguments, cut, options).join(point);
+    ColumnEmitter(kernel, b, program, arguments.buffers, arguments.scratch, cut, isInPlace, options)
+        .join(point);
   });
 }
 

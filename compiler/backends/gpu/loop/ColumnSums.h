@@ -3,20 +3,17 @@
 #pragma once
 
 #include "compiler/backends/gpu/KernelBuilder.h"
-#include "compiler/kernels/loop/LoopProgram.h"
+#include "compiler/kernels/loop/ColumnCut.h"
 
 namespace ortc::gpu {
 
-/// How the rows of a reduction are shared out. A warp has 32 neighbouring points and a part of the rows.
-struct ColumnCut {
-  unsigned dim = 0;     ///< the reduced dimension that is cut
-  int64_t partSize = 1; ///< of its indices, in all parts but the last
-  int64_t warps = 1;    ///< of a block, a part each
-  int64_t chunks = 1;   ///< blocks that have the same points; with several, a second launch adds their sums
-};
+using kernels::ColumnCut;
 
-/// The cut, which depends on the program alone, or nothing where a thread for each point does as well.
-std::optional<ColumnCut> chooseColumnCut(const kernels::LoopProgram &program);
+/// Blocks of `cut.warps` warps, and what a thread of one does where a block has all rows. `block`: of those.
+int64_t columnBlocks(const kernels::LoopProgram &program, const ColumnCut &cut);
+void emitColumnBlock(KernelBuilder &kernel, ThreadBuilder &b, const kernels::LoopProgram &program,
+                     mlir::ValueRange buffers, const ColumnCut &cut, const emit::MathOptions &options,
+                     mlir::Value block);
 
 /// Adds the launches. Every sum is that of its parts in order.
 void emitColumnSums(KernelBuilder &kernel, const kernels::LoopProgram &program, const ColumnCut &cut,

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/loop/JoinedKernel.h"
 
+#include "compiler/backends/gpu/loop/ColumnSums.h"
+#include "compiler/backends/gpu/loop/LoopKernel.h"
 #include "compiler/backends/gpu/loop/PointRuns.h"
 #include "compiler/kernels/loop/JoinedLoops.h"
 #include "dialects/plan/PlanDialect.h"
@@ -14,44 +16,60 @@ namespace ortc::gpu {
 
 namespace {
 
+/// A loop of a launch.
+struct Part {
+  const kernels::JoinedLoop &loop;
+  std::optional<ColumnCut> cut; ///< where its blocks have columns
+  int64_t run = 1;              ///< points of a thread elsewhere
+  int64_t first = 0;            ///< of its blocks
+
+  int64_t threads() const { return cut ? cut->warps * kWarp : kBlockThreads; }
+  int64_t blocks() const {
+    if (cut)
+      return columnBlocks(loop.program, *cut);
+    return llvm::divideCeilSigned(loop.program.elements(/*reduced=*/false) / run, kBlockThreads);
+  }
+};
+
 /// Writes the code of a block: a search for its loop, and what the loop's threads do.
 class JoinedEmitter {
 public:
-  JoinedEmitter(ThreadBuilder &b, ArrayRef<kernels::JoinedLoop> loops, ArrayRef<int64_t> firsts,
-                ArrayRef<int64_t> runs, ValueRange buffers, size_t inputs, const MathOptions &options)
-      : b(b), loops(loops), firsts(firsts), runs(runs), buffers(buffers), inputs(inputs), options(options) {}
+  JoinedEmitter(KernelBuilder &kernel, ThreadBuilder &b, ValueRange buffers, size_t inputs,
+                const MathOptions &options)
+      : kernel(kernel), b(b), buffers(buffers), inputs(inputs), options(options) {}
 
-  /// For blocks of the loops from `begin` to `end`.
-  void emit(size_t begin, size_t end) {
-    if (end - begin == 1)
-      return emitLoop(begin);
-    size_t middle = begin + (end - begin) / 2;
-    b.guarded(b.less(b.block(), firsts[middle]), [&] { emit(begin, middle); });
-    b.guarded(b.less(b.index(firsts[middle] - 1), b.block()), [&] { emit(middle, end); });
+  void emit(ArrayRef<Part> parts) {
+    if (parts.size() == 1)
+      return emitPart(parts.front());
+    ArrayRef<Part> left = parts.take_front(parts.size() / 2), right = parts.drop_front(left.size());
+    int64_t first = right.front().first;
+    b.guarded(b.less(b.block(), first), [&] { emit(left); });
+    b.guarded(b.less(b.index(first - 1), b.block()), [&] { emit(right); });
   }
 
 private:
-  void emitLoop(size_t index) {
-    const kernels::JoinedLoop &loop = loops[index];
-    const LoopProgram &program = loop.program;
+  void emitPart(const Part &part) {
+    const LoopProgram &program = part.loop.program;
     SmallVector<Value> own(buffers.take_front(inputs));
-    for (unsigned output : loop.outputs)
+    for (unsigned output : part.loop.outputs)
       own.push_back(buffers[inputs + output]);
-    Value block = firsts[index] == 0 ? b.block() : b.sub(b.block(), b.index(firsts[index]));
+    Value block = part.first == 0 ? b.block() : b.sub(b.block(), b.index(part.first));
+    if (part.cut) {
+      kernel.releaseShared();
+      return emitColumnBlock(kernel, b, program, own, *part.cut, options, block);
+    }
     Value number = b.add(b.mul(block, kBlockThreads), b.thread());
-    int64_t run = runs[index], count = program.elements(/*reduced=*/false) / run;
+    int64_t count = program.elements(/*reduced=*/false) / part.run;
     b.guarded(b.less(number, count), [&] {
-      if (run > 1)
-        emitRun(b, program, own, options, number, run, nullptr);
+      if (part.run > 1)
+        emitRun(b, program, own, options, number, part.run, nullptr);
       else
         emitPoint(b, program, own, options, number, nullptr);
     });
   }
 
+  KernelBuilder &kernel;
   ThreadBuilder &b;
-  ArrayRef<kernels::JoinedLoop> loops;
-  ArrayRef<int64_t> firsts; ///< the first block of each
-  ArrayRef<int64_t> runs;   ///< points of a thread
   ValueRange buffers;
   size_t inputs;
   const MathOptions &options;
@@ -72,25 +90,40 @@ void addBuffers(const kernels::JoinedLoop &loop, size_t inputs, llvm::SmallDense
     buffers.insert(inputs + output);
 }
 
-/// Adds a launch. `hasRuns`: threads are so many that they can have several points.
-void emitLaunch(KernelBuilder &kernel, ArrayRef<kernels::JoinedLoop> loops, size_t inputs, bool hasRuns,
-                const MathOptions &options) {
-  SmallVector<int64_t> firsts, runs;
-  int64_t blocks = 0;
+/// How each loop is computed. `numerics`: portable ones sum column by column.
+std::vector<Part> describeParts(const KernelBuilder &kernel, ArrayRef<kernels::JoinedLoop> loops,
+                                size_t inputs, Numerics numerics) {
+  int64_t points = 0;
+  for (const kernels::JoinedLoop &loop : loops)
+    points += loop.program.elements(/*reduced=*/false);
+  bool hasRuns = fillsDevice(points / kMostRun); // threads are so many that they can have several points
+  std::vector<Part> parts;
   for (const kernels::JoinedLoop &loop : loops) {
     auto alignmentOf = [&](unsigned buffer) {
       return kernel.alignmentOf(buffer < inputs ? buffer : inputs + loop.outputs[buffer - inputs]);
     };
-    runs.push_back(hasRuns ? widestRun(loop.program, alignmentOf) : 1);
-    firsts.push_back(blocks);
-    blocks += llvm::divideCeilSigned(loop.program.elements(/*reduced=*/false) / runs.back(), kBlockThreads);
+    Part &part = parts.emplace_back(Part{loop, {}});
+    if (numerics == Numerics::Fast)
+      part.cut = kernels::joinedCut(loop.program);
+    if (!part.cut && hasRuns)
+      part.run = widestRun(loop.program, alignmentOf);
   }
-  kernel.launch(
-      blocks, kBlockThreads,
-      [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
-        JoinedEmitter(b, loops, firsts, runs, arguments.buffers, inputs, options).emit(0, loops.size());
-      },
-      {.resident = kResidentBlocks});
+  return parts;
+}
+
+/// Adds a launch. All parts have as many threads a block.
+void emitLaunch(KernelBuilder &kernel, MutableArrayRef<Part> parts, size_t inputs,
+                const MathOptions &options) {
+  int64_t blocks = 0;
+  for (Part &part : parts) {
+    part.first = blocks;
+    blocks += part.blocks();
+  }
+  kernel.launch(blocks, parts.front().threads(),
+                [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
+                  JoinedEmitter(kernel, b, arguments.buffers, inputs, options).emit(parts);
+                },
+                {.resident = kResidentBlocks});
 }
 
 } // namespace
@@ -105,20 +138,18 @@ LogicalResult generateJoined(KernelBuilder &kernel, func::FuncOp function,
   if (!loops)
     return function.emitError(reason);
   size_t inputs = function.getNumArguments();
-  int64_t points = 0;
-  for (const kernels::JoinedLoop &loop : *loops)
-    points += loop.program.elements(/*reduced=*/false);
+  std::vector<Part> parts = describeParts(kernel, *loops, inputs, generator.numerics);
   bool isNvidia = kernel.getProcessor().isNvidia();
-  for (ArrayRef<kernels::JoinedLoop> rest = *loops; !rest.empty();) {
+  for (MutableArrayRef<Part> rest = parts; !rest.empty();) {
     llvm::SmallDenseSet<unsigned> buffers;
-    addBuffers(rest.front(), inputs, buffers);
+    addBuffers(rest.front().loop, inputs, buffers);
     size_t count = 1;
-    for (; count < rest.size(); ++count) {
-      addBuffers(rest[count], inputs, buffers);
+    for (; count < rest.size() && rest[count].threads() == rest.front().threads(); ++count) {
+      addBuffers(rest[count].loop, inputs, buffers);
       if (!isNvidia && buffers.size() > kMostBuffers)
         break;
     }
-    emitLaunch(kernel, rest.take_front(count), inputs, fillsDevice(points / kMostRun), generator.math());
+    emitLaunch(kernel, rest.take_front(count), inputs, generator.math());
     rest = rest.drop_front(count);
   }
   return success();

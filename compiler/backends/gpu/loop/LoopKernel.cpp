@@ -8,6 +8,7 @@
 #include "compiler/backends/gpu/loop/ColumnSums.h"
 #include "compiler/backends/gpu/loop/HeldRows.h"
 #include "compiler/backends/gpu/loop/PointRuns.h"
+#include "compiler/backends/gpu/loop/StoredSums.h"
 #include "compiler/kernels/SumOrder.h"
 
 #include <deque>
@@ -204,17 +205,11 @@ private:
   /// The sums of the warps' first lanes, in order. The array is used once: nobody waits for others to have read it.
   Value joinWarps(nn::ReduceKind kind, Value sum) {
     int64_t warps = team / kWarp;
-    Type type = sum.getType(), stored = type.getIntOrFloatBitWidth() < 8 ? Type(b.getI8Type()) : type;
-    Value sums = kernel.shared(threads, stored, warps);
-    threads.guarded(threads.less(b.rem(lane, kWarp), 1), [&] {
-      Value whole = stored == type ? sum : arith::ExtUIOp::create(b, stored, sum).getResult();
-      memref::StoreOp::create(b, whole, sums, ValueRange{b.div(lane, kWarp)});
-    });
+    Value sums = kernel.shared(threads, storedSumType(threads, sum.getType()), warps);
+    threads.guarded(threads.less(b.rem(lane, kWarp), 1),
+                    [&] { storeSum(threads, sum, sums, b.div(lane, kWarp)); });
     threads.barrier();
-    auto load = [&](int64_t warp) -> Value {
-      Value whole = b.loadScalar(sums, b.index(warp));
-      return stored == type ? whole : arith::TruncIOp::create(b, type, whole).getResult();
-    };
+    auto load = [&](int64_t warp) { return loadSum(threads, sum.getType(), sums, b.index(warp)); };
     Value total = load(0);
     for (int64_t warp = 1; warp < warps; ++warp)
       total = combine(b, kind, total, load(warp));
@@ -240,7 +235,7 @@ void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const Generato
   MathOptions options = generator.math();
   int64_t points = program.elements(/*reduced=*/false);
   if (generator.numerics == Numerics::Fast)
-    if (auto cut = chooseColumnCut(program))
+    if (auto cut = kernels::chooseColumnCut(program))
       return emitColumnSums(kernel, program, *cut, options);
   if (int64_t run = chooseRun(kernel, program); run > 1)
     return emitRuns(kernel, program, run, options);

@@ -92,7 +92,7 @@ std::unique_ptr<backends::Target> ToyBackend::findTarget(llvm::StringRef name,
   return name == "toy" ? std::make_unique<ToyTarget>() : nullptr;
 }
 
-kernels::FusionLimits ToyBackend::fusionLimits() const {
+kernels::FusionLimits ToyBackend::fusionLimits(Numerics) const {
   kernels::FusionLimits limits;
   limits.operations = 1;
   limits.epilogueOperations = 1;

@@ -14,8 +14,8 @@ public:
   llvm::ArrayRef<llvm::StringRef> targetNames() const override;
   std::unique_ptr<backends::Target> findTarget(llvm::StringRef name,
                                                const backends::TargetOptions &options) const override;
-  kernels::FusionLimits fusionLimits() const override;
-  kernels::TrainingLimits trainingLimits(uint64_t) const override { return training; }
+  kernels::FusionLimits fusionLimits(Numerics numerics) const override;
+  kernels::TrainingLimits trainingLimits(bool) const override { return training; }
 
   kernels::TrainingLimits training; ///< those of CPUs, for tests to change
 };
