@@ -135,7 +135,7 @@ TEST(FibreGeneratorTest, LargeLoopsSideBySide) {
 }
 
 /// Columns whose blocks have all rows, in one launch: of several types, in place, and beside loops that have other
-/// blocks.
+/// blocks. In portable order a sum has 65 roundings of numbers below 64, of 1.9e-6 each.
 TEST(FibreGeneratorTest, ColumnsSideBySide) {
   check(
       R"(func.func @k(%x: tensor<1030x40xf32>, %y: tensor<1030x70xf32>, %w: tensor<70xf32>, %p: tensor<70xf32>)
@@ -151,7 +151,7 @@ TEST(FibreGeneratorTest, ColumnsSideBySide) {
     %q = arith.mulf %p, %p : tensor<70xf32>
     return %s, %any, %n, %m, %q : tensor<40xf32>, tensor<40xi1>, tensor<70xf32>, tensor<70xf32>, tensor<70xf32>
   })",
-      KernelKind::joined, 1e-5);
+      KernelKind::joined, 1.3e-4);
 }
 
 /// Rows of a warp and of a block, whole and in parts, and columns.

@@ -21,6 +21,9 @@ namespace ortc::gpu {
 
 static_assert(kernels::kColumnGroup == kWarp, "a lane has a point");
 
+/// Blocks that a multiprocessor has at least: for two of 800 threads and more ptxas spills.
+static constexpr int64_t kResidentBlocks = 1;
+
 namespace {
 
 class ColumnEmitter : LoopWalk {
@@ -203,7 +206,8 @@ void emitColumnSums(KernelBuilder &kernel, const LoopProgram &program, const Col
                   ColumnEmitter(kernel, b, program, arguments.buffers, arguments.scratch, cut, isInPlace,
                                 options)
                       .emit(b.block());
-                });
+                },
+                {.resident = kResidentBlocks});
   if (cut.chunks == 1)
     return;
   kernel.launchThreads(points, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value point) {
