@@ -46,6 +46,20 @@ ptxas info    : Function properties for product
     8 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads
 ptxas info    : Used 166 registers, used 1 barriers, 8192 bytes smem
 """
+# Two loops, of which a block has one; without the EXIT between them it has both.
+BESIDE = """
+        /*0000*/                   S2R R0, SR_CTAID.X ;
+        /*0010*/                   ISETP.GE.AND P0, PT, R0, 0x8, PT ;
+        /*0020*/               @P0 BRA `(.L_x_5) ;
+.L_x_4:
+        /*0030*/                   LDG.E R16, desc[UR4][R16.64] ;
+        /*0040*/               @P1 BRA `(.L_x_4) ;
+        /*0050*/                   EXIT ;
+.L_x_5:
+        /*0060*/                   LDG.E R16, desc[UR4][R16.64] ;
+        /*0070*/               @P1 BRA `(.L_x_5) ;
+        /*0080*/                   EXIT ;
+"""
 SMALL = 0.05  # of those that constants were fitted on
 HELD_OUT = 0.10
 BERT_TINY = 0.31  # ms: docs/benchmarks/gpu.md
@@ -77,10 +91,13 @@ def check_reading() -> None:
     assert len(column.regions) == 2, column.regions  # the loop without end behind EXIT is none
     loop = column.regions[1]
     assert (loop.trips, loop.loaded, loop.instructions) == (128.0, 20, 7), loop
-    assert column.regions[0].stored == 4, column.regions
-    assert (product.registers, product.shared, product.spilled) == (166, 8192, 8), product
+    assert column.regions[0].stored == 4 and (loop.narrow, loop.share) == (1, 1), column.regions
+    assert (product.registers, product.shared, product.spilled) == (166, 8192, 8) and (product.local, column.local) == (8, 0), product
     loop = product.regions[1]
     assert loop.trips is None and loop.matrix == {"HMMA.16816.F32.BF16": 64} and loop.barriers == 1 and loop.ahead == 1, loop
+    beside, behind = (sass.read_functions(TOLD, "\n.text.column:\n" + each, first_parameter=0x210)["column"].regions
+                      for each in (BESIDE, BESIDE.replace("EXIT", "NOP", 1)))
+    assert [loop.share for loop in beside] == [1, 0.5, 0.5] and [loop.share for loop in behind] == [1, 1, 1], (beside, behind)
     late = "\n".join([*PRODUCT[:2], *PRODUCT[3:67], PRODUCT[2], *PRODUCT[67:]])
     assert sass.read_functions(TOLD, "\n.text.product:\n" + late, first_parameter=0x210)["product"].regions[1].ahead == 0
 

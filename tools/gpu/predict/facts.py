@@ -46,7 +46,8 @@ def work_of(facts: Facts, function: str) -> tuple[dict[str, Any], int]:
 
 def prune(value: Any) -> Any:
     """Without fields that have the value they have anyway."""
-    return {key: item for key, item in value.items() if item not in (0, None, False, {}, [])}
+    usual = dataclasses.asdict(sass.Region())
+    return {key: item for key, item in value.items() if item != usual[key]}
 
 
 def write(facts: Facts, path: pathlib.Path) -> None:

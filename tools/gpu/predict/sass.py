@@ -37,7 +37,9 @@ class Region:
     doubles: int = 0
     matrix: dict[str, int] = dataclasses.field(default_factory=dict)
     wavefronts: float = 0  # of shared memory, without bank conflicts
+    share: float = 1.0  # of the blocks that come here: loops that no path connects are other blocks'
     loaded: int = 0  # bytes of global memory
+    narrow: int = 0  # loads of global memory of less than 16 bytes
     stored: int = 0
     barriers: int = 0
     copies: int = 0  # that are asynchronous
@@ -53,6 +55,7 @@ class Function:
     spilled: int  # bytes
     parameters: list[int]  # numbers of those that it reads
     regions: list[Region]
+    local: int = 0  # bytes of a thread's own memory
 
 
 @dataclasses.dataclass
@@ -72,7 +75,8 @@ def find_tool(name: str, folder: pathlib.Path | None) -> str:
     return found
 
 
-def assemble(ptx: str, target: str, tools: pathlib.Path | None) -> dict[str, Function]:
+def run_assembler(ptx: str, target: str, tools: pathlib.Path | None) -> tuple[str, str]:
+    """What ptxas -v tells, and the text of nvdisasm."""
     ptxas, nvdisasm = find_tool("ptxas", tools), find_tool("nvdisasm", tools)
     with tempfile.TemporaryDirectory(prefix="gpu-model-") as work:
         source, image = pathlib.Path(work) / "code.ptx", pathlib.Path(work) / "code.cubin"
@@ -81,19 +85,28 @@ def assemble(ptx: str, target: str, tools: pathlib.Path | None) -> dict[str, Fun
         if done.returncode:
             raise Unusable(f"ptxas: {done.stderr.strip().splitlines()[-1]}")
         text = subprocess.run([nvdisasm, image], capture_output=True, text=True, check=True).stdout
-    return read_functions(done.stderr, text, FIRST_PARAMETER[int(target.removeprefix("sm_").rstrip("a")) // 10])
+    return done.stderr, text
+
+
+def assemble(ptx: str, target: str, tools: pathlib.Path | None) -> dict[str, Function]:
+    told, text = run_assembler(ptx, target, tools)
+    return read_functions(told, text, find_first_parameter(target))
+
+
+def find_first_parameter(target: str) -> int:
+    return FIRST_PARAMETER[int(target.removeprefix("sm_").rstrip("a")) // 10]
 
 
 def read_functions(told: str, text: str, first_parameter: int) -> dict[str, Function]:
     """`told`: by ptxas -v; `text`: by nvdisasm."""
     functions = {}
-    resources = re.compile(r"Compiling entry function '([^']+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers([^\n]*)", re.S)
-    facts = {match[1]: (int(match[2]), int(match[3]), match[4]) for match in resources.finditer(told)}
+    resources = re.compile(r"Compiling entry function '([^']+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores.*?Used (\d+) registers([^\n]*)", re.S)
+    facts = {match[1]: (int(match[2]), int(match[3]), int(match[4]), match[5]) for match in resources.finditer(told)}
     for name, (labels, code) in split_kernels(text).items():
-        spilled, registers, others = facts[name]
+        local, spilled, registers, others = facts[name]
         shared = re.search(r"(\d+) bytes smem", others)
         read = {(int(at, 16) - first_parameter) // 8 for at in re.findall(r"c\[0x0\]\[(0x[0-9a-f]+)\]", "\n".join(each.text for each in code))}
-        functions[name] = Function(registers, int(shared[1]) if shared else 0, spilled, sorted(k for k in read if k >= 0), find_regions(labels, code))
+        functions[name] = Function(registers, int(shared[1]) if shared else 0, spilled, sorted(k for k in read if k >= 0), find_regions(labels, code), local)
     return functions
 
 
@@ -135,9 +148,50 @@ def find_regions(labels: dict[str, int], code: list[Instruction]) -> list[Region
         owner[first : last + 1] = [number] * (last + 1 - first)
     for each, number in zip(code, owner):
         add(regions[number], each)
+    share_out(regions, loops, labels, code)
     for number, (first, last) in enumerate(loops, 1):
         regions[number].ahead = measure_ahead([each for each, mine in zip(code[first : last + 1], owner[first : last + 1]) if mine == number])
     return regions
+
+
+def find_blocks(labels: dict[str, int], code: list[Instruction]) -> tuple[list[int], list[list[int]]]:
+    """The basic block of each instruction, and the blocks that may follow each block."""
+    jumps = {i: labels[match[1]] for i, each in enumerate(code) if (match := re.search(r"`\((\.L_x_\d+)\)", each.text)) and match[1] in labels}
+    starts = {0, *jumps.values(), *(i + 1 for i in jumps), *(i + 1 for i, each in enumerate(code) if each.name == "EXIT")}
+    block_of, number = [], -1
+    for i in range(len(code)):
+        number += i in starts
+        block_of.append(number)
+    following: list[list[int]] = [[] for _ in range(number + 1)]
+    for i, each in enumerate(code):
+        if i + 1 < len(code) and block_of[i + 1] == block_of[i]:
+            continue
+        if i in jumps and jumps[i] < len(code):
+            following[block_of[i]].append(block_of[jumps[i]])
+        leaves = each.name in ("EXIT", "BRA", "RET") and not each.predicate and len(each.operands) < 2
+        if i + 1 < len(code) and not leaves:
+            following[block_of[i]].append(block_of[i + 1])
+    return block_of, following
+
+
+def share_out(regions: list[Region], loops: list[tuple[int, int]], labels: dict[str, int], code: list[Instruction]) -> None:
+    """Kernels of loops side by side have other loops for other blocks: each counts for as many of them as take as many."""
+    outer = [(number, span) for number, span in enumerate(loops, 1) if regions[number].parent == 0]
+    if len(outer) < 2:
+        return
+    block_of, following = find_blocks(labels, code)
+    reached = {}
+    for number, (_, last) in outer:
+        seen, stack = set(), list(following[block_of[last]])
+        while stack:
+            block = stack.pop()
+            if block not in seen:
+                seen.add(block)
+                stack += following[block]
+        reached[number] = seen
+    for number, (first, _) in outer:
+        others = sum(block_of[begin] in reached[number] or block_of[first] in reached[other] for other, (begin, _) in outer if other != number)
+        regions[number].share = (1 + others) / len(outer)
 
 
 def width_of(each: Instruction) -> int:
@@ -172,6 +226,7 @@ def add(region: Region, each: Instruction) -> None:
     elif each.name in GLOBAL:
         if each.name in ("LDG", "LD", "LDGSTS"):
             region.loaded += width_of(each)
+            region.narrow += width_of(each) < 16
         if each.name in ("STG", "ST"):
             region.stored += width_of(each)
 

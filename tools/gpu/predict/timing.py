@@ -119,7 +119,7 @@ def count_executions(work: Work) -> list[float]:
             raise Unusable(f"{work.launch.kernel} multiplies matrices in a loop whose steps the artifact does not tell")
         elif i == step and trips is None and work.flops:
             trips = max(work.flops / 2 / (work.launch.blocks * work.threads * region.multiplications), 1)
-        counts[i] = counts[region.parent or 0] * (trips or 1)
+        counts[i] = counts[region.parent or 0] * (trips or 1) * region.share
     return counts
 
 
