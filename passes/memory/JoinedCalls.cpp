@@ -30,6 +30,14 @@ size_t JoinedCalls::buffersWith(func::CallOp call) const {
   return inputs.size() + outputs + more.size() + call.getNumResults();
 }
 
+/// Every name has a number: further launches of a kernel have one behind its name, and would else have the name of
+/// another kernel.
+static std::string unusedName(const SymbolTable &symbols) {
+  for (int64_t number = 0;; ++number)
+    if (std::string name = "kernel_joined_" + std::to_string(number); !symbols.lookup(name))
+      return name;
+}
+
 static func::FuncOp makeKernel(ArrayRef<func::CallOp> calls, const llvm::SetVector<Value> &operands,
                                SymbolTable &symbols, PairsOfCall pairsOf) {
   SmallVector<Type> results;
@@ -40,7 +48,7 @@ static func::FuncOp makeKernel(ArrayRef<func::CallOp> calls, const llvm::SetVect
   }
   MLIRContext *context = symbols.getOp()->getContext();
   ValueRange inputs(operands.getArrayRef());
-  auto kernel = func::FuncOp::create(FusedLoc::get(context, locations), "kernel_joined",
+  auto kernel = func::FuncOp::create(FusedLoc::get(context, locations), unusedName(symbols),
                                      FunctionType::get(context, inputs.getTypes(), results));
   kernel.setPrivate();
   kernel->setAttr(plan::kKind, plan::KernelKindAttr::get(context, plan::KernelKind::joined));

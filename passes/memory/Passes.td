@@ -50,7 +50,7 @@ def JoinUpdatesPass : Pass<"ortc-join-updates", "::mlir::ModuleOp"> {
     %v = call @kernel_0(%w, %g) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     %c = call @kernel_1(%b, %h) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
     // becomes
-    %v, %c = call @kernel_joined(%w, %g, %b, %h) : ...
+    %v, %c = call @kernel_joined_0(%w, %g, %b, %h) : ...
     ```
   }];
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
@@ -74,7 +74,7 @@ def JoinSumsPass : Pass<"ortc-join-sums", "::mlir::ModuleOp"> {
     %s = call @kernel_0(%x) : (tensor<512x64xf32>) -> tensor<64xf32>
     %t = call @kernel_0(%y) : (tensor<512x64xf32>) -> tensor<64xf32>
     // becomes
-    %s, %t = call @kernel_joined(%x, %y) : ...
+    %s, %t = call @kernel_joined_0(%x, %y) : ...
     ```
   }];
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
