@@ -70,6 +70,7 @@ std::vector<char> FibreKernel::run(Order order) {
     Grid grid{launch.blocks, launch.threads, processor.subgroup, order};
     std::string failure = fibres::run(grid, [&] { code.spoilShared(); }, [&] { lane(arguments.data()); });
     EXPECT_EQ(failure, "") << launch.symbol << " of " << program.text;
+    EXPECT_TRUE(code.sharesAtMost(size_t(launch.sharedBytes))) << launch.symbol << " of " << program.text;
   }
 
   std::vector<char> outputs;
@@ -84,6 +85,27 @@ std::vector<char> FibreKernel::run(Order order) {
     if (std::find(places.begin() + ptrdiff_t(inputs), places.end(), i) == places.end())
       EXPECT_EQ(memory[i], given[i]) << "wrote input " << i << " of " << program.text;
   return outputs;
+}
+
+void checkProducts(const std::string &text, plan::KernelKind kind, const std::vector<Wanted> &wanted) {
+  for (const Wanted &want : wanted) {
+    FibreKernel kernel(text, kind, want.processor, Numerics::Fast);
+    EXPECT_TRUE(kernel.multipliesMatrices())
+        << want.processor.str() << " has no products of matrices in " << text;
+    auto results = kernel.program.evaluate();
+    ASSERT_TRUE(succeeded(results)) << text;
+    std::vector<char> first;
+    for (Order order : {Order::Forward, Order::Reverse, Order::Shuffled}) {
+      std::vector<char> outputs = kernel.run(order);
+      kernel.program.compare(outputs, *results, want.tolerance, want.processor.str());
+      if (testing::Test::HasFailure())
+        return;
+      if (first.empty())
+        first = outputs;
+      ASSERT_TRUE(first == outputs) << "other bits in another order on " << want.processor.str() << ": "
+                                    << text;
+    }
+  }
 }
 
 void check(const std::string &text, plan::KernelKind kind, double tolerance) {

@@ -22,6 +22,9 @@ public:
   /// failure of the test.
   std::vector<char> run(Order order);
 
+  /// Whether some launch has instructions for products of matrices.
+  bool multipliesMatrices() const { return code.multipliesMatrices(); }
+
   const gpu::Processor &getProcessor() const { return processor; }
 
 private:
@@ -39,5 +42,13 @@ private:
 /// Runs the program for wavefronts of 64 and 32 lanes, fast and portable, in all orders: every result is the
 /// evaluator's, and all have the same bits where numerics are the same.
 void check(const std::string &text, plan::KernelKind kind, double tolerance);
+
+/// A processor, and how far its results may be from the evaluator's.
+struct Wanted {
+  llvm::StringRef processor;
+  double tolerance;
+};
+/// Runs a program that is for matrix cores with fast numerics, in all orders, which give the same bits.
+void checkProducts(const std::string &text, plan::KernelKind kind, const std::vector<Wanted> &wanted);
 
 } // namespace ortc::fibres

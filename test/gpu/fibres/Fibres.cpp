@@ -20,8 +20,10 @@ struct Fibre {
   ucontext_t context;
   std::unique_ptr<char[]> stack = std::make_unique<char[]>(kStackBytes);
   State state = State::Ready;
-  uint32_t place = 0; ///< where it waits
-  uint32_t address = 0, value = 0;
+  uint32_t place = 0;               ///< where it waits
+  uint32_t address = 0, value = 0;  ///< of a permutation
+  const MatrixUnit *unit = nullptr; ///< of a product of matrices
+  MatrixOperands operands;
 };
 
 class Block {
@@ -43,6 +45,7 @@ public:
 
 private:
   bool advanceWavefront(size_t first);
+  void multiplyOf(size_t first, const std::vector<size_t> &lanes);
   std::string advanceBlock();
 
   const Grid &grid;
@@ -96,6 +99,18 @@ std::string Block::run(uint32_t n) {
   }
 }
 
+/// While all lanes wait, so that what they point to stays.
+void Block::multiplyOf(size_t first, const std::vector<size_t> &lanes) {
+  if (lanes.empty() || !fibres[lanes.front()].unit)
+    return;
+  std::vector<MatrixOperands> operands{size_t(grid.wavefront)};
+  for (size_t i : lanes)
+    operands[i - first] = fibres[i].operands;
+  multiply(*fibres[lanes.front()].unit, operands);
+  for (size_t i : lanes)
+    fibres[i].unit = nullptr;
+}
+
 /// The lanes at the first place where some of this wavefront wait.
 bool Block::advanceWavefront(size_t first) {
   size_t end = std::min(fibres.size(), first + size_t(grid.wavefront));
@@ -107,6 +122,7 @@ bool Block::advanceWavefront(size_t first) {
   for (size_t i = first; i < end; ++i)
     if (fibres[i].state == State::InWavefront && fibres[i].place == place)
       lanes.push_back(i);
+  multiplyOf(first, lanes);
   std::vector<uint32_t> moved;
   for (size_t i : lanes) {
     size_t from = first + fibres[i].address / 4 % size_t(grid.wavefront);
@@ -165,6 +181,13 @@ uint32_t permute(uint32_t address, uint32_t value, uint32_t place) {
   fibre.value = value;
   meetInWavefront(place);
   return fibre.value;
+}
+
+void multiplyInWavefront(const MatrixUnit &unit, const MatrixOperands &operands, uint32_t place) {
+  Fibre &fibre = running->self();
+  fibre.unit = &unit;
+  fibre.operands = operands;
+  meetInWavefront(place);
 }
 
 uint32_t countLower(uint32_t mask, uint32_t base) { return base + countBefore(mask, running->lane()); }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "test/gpu/fibres/MatrixUnits.h"
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,6 +37,8 @@ void meetInBlock(uint32_t place);
 void meetInWavefront(uint32_t place);
 /// The value of lane `address` / 4 of the wavefront.
 uint32_t permute(uint32_t address, uint32_t value, uint32_t place);
+/// The lane's sums of a product of matrices, whose lanes meet.
+void multiplyInWavefront(const MatrixUnit &unit, const MatrixOperands &operands, uint32_t place);
 /// `base` and how many lanes before this one are in the mask: of the lower 32, of the upper ones.
 uint32_t countLower(uint32_t mask, uint32_t base);
 uint32_t countUpper(uint32_t mask, uint32_t base);

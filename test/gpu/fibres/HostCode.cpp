@@ -38,19 +38,33 @@ const Stand kStands[] = {
     {"llvm.amdgcn.ds.bpermute", "fibre_permute", reinterpret_cast<void *>(permute), true},
 };
 
+/// For a product of matrices, whose operands are too wide for arguments.
+void multiplyMatrices(const MatrixUnit *unit, const void *first, const void *second, const float *sums,
+                      float *result, uint32_t place) {
+  multiplyInWavefront(*unit, {first, second, sums, result}, place);
+}
+constexpr StringRef kMultiply = "fibre_multiply";
+
+/// What a block may share at most.
+constexpr uint64_t kMostShared = 64 << 10;
+
 /// Makes code of the host from a module, in place.
 class Rewriter {
 public:
   explicit Rewriter(Module &module) : module(module) {}
   Status run();
   std::vector<std::pair<std::string, size_t>> shared;
+  bool hasProducts = false;
 
 private:
   Status replace(CallInst &call);
+  Status replaceProduct(CallInst &call);
+  void giveSpace(GlobalVariable &variable);
   void addEntry(Function &kernel);
 
   Module &module;
   uint32_t places = 0;
+  std::string processor;
 };
 
 Status Rewriter::run() {
@@ -60,6 +74,8 @@ Status Rewriter::run() {
   for (Function &function : module) {
     if (function.getCallingConv() == CallingConv::AMDGPU_KERNEL)
       kernels.push_back(&function);
+    if (function.hasFnAttribute("target-cpu"))
+      processor = function.getFnAttribute("target-cpu").getValueAsString().str();
     function.setCallingConv(CallingConv::C);
     if (!function.isDeclaration())
       function.setAttributes({}); // among them the processor
@@ -76,6 +92,9 @@ Status Rewriter::run() {
     fence->eraseFromParent();
   for (CallInst *call : calls)
     ORTC_TRY(replace(*call));
+  for (GlobalVariable &variable : make_early_inc_range(module.globals()))
+    if (variable.getAddressSpace() == kSharedSpace && variable.getValueType()->isEmptyTy())
+      giveSpace(variable);
   for (GlobalVariable &variable : module.globals())
     if (variable.getAddressSpace() == kSharedSpace) {
       variable.setLinkage(GlobalValue::ExternalLinkage); // other lanes write it during a call
@@ -90,8 +109,54 @@ Status Rewriter::run() {
   return verifyModule(module, &stream) ? Status::failure(text) : Status();
 }
 
+/// An array whose size the launch says gets all that there is.
+void Rewriter::giveSpace(GlobalVariable &variable) {
+  auto *type = ArrayType::get(Type::getInt8Ty(module.getContext()), kMostShared);
+  auto *space = new GlobalVariable(module, type, /*isConstant=*/false, GlobalValue::ExternalLinkage, nullptr,
+                                   "", &variable, GlobalValue::NotThreadLocal, kSharedSpace);
+  space->setAlignment(variable.getAlign());
+  space->takeName(&variable);
+  variable.replaceAllUsesWith(space);
+  variable.eraseFromParent();
+}
+
+/// Operands and sums lie on the lane's stack.
+Status Rewriter::replaceProduct(CallInst &call) {
+  const MatrixUnit *unit = findMatrixUnit(call.getCalledFunction()->getName(), processor);
+  if (!unit)
+    return Status::failure("fibres have no " + call.getCalledFunction()->getName().str() + " of " +
+                           processor);
+  IRBuilder<> builder(&call), entry(&call.getFunction()->getEntryBlock().front());
+  Type *pointer = builder.getPtrTy();
+  SmallVector<Value *> arguments{
+      builder.CreateIntToPtr(builder.getInt64(reinterpret_cast<uint64_t>(unit)), pointer)};
+  for (unsigned i = 0; i < 3; ++i) {
+    arguments.push_back(entry.CreateAlloca(call.getArgOperand(i)->getType()));
+    builder.CreateStore(call.getArgOperand(i), arguments.back());
+  }
+  arguments.push_back(entry.CreateAlloca(call.getType()));
+  Value *result = arguments.back();
+  arguments.push_back(builder.getInt32(places++));
+  SmallVector<Type *> types;
+  for (Value *argument : arguments)
+    types.push_back(argument->getType());
+  builder.CreateCall(module.getOrInsertFunction(
+                         kMultiply, FunctionType::get(builder.getVoidTy(), types, /*isVarArg=*/false)),
+                     arguments);
+  call.replaceAllUsesWith(builder.CreateLoad(call.getType(), result));
+  call.eraseFromParent();
+  hasProducts = true;
+  return {};
+}
+
 Status Rewriter::replace(CallInst &call) {
   StringRef name = call.getCalledFunction()->getName();
+  if (name.contains(".mfma.") || name.contains(".wmma."))
+    return replaceProduct(call);
+  if (name.starts_with("llvm.amdgcn.sched.")) { // for the code generator alone
+    call.eraseFromParent();
+    return {};
+  }
   const Stand *stand = find_if(kStands, [&](const Stand &each) { return name.starts_with(each.intrinsic); });
   if (stand == std::end(kStands))
     return Status::failure("fibres have no " + name.str());
@@ -145,6 +210,8 @@ Expected<std::unique_ptr<orc::LLJIT>> createMachine() {
   for (const Stand &stand : kStands)
     symbols[(*machine)->mangleAndIntern(stand.name)] = {orc::ExecutorAddr::fromPtr(stand.address),
                                                         JITSymbolFlags::Exported};
+  symbols[(*machine)->mangleAndIntern(kMultiply)] = {
+      orc::ExecutorAddr::fromPtr(reinterpret_cast<void *>(multiplyMatrices)), JITSymbolFlags::Exported};
   if (Error error = (*machine)->getMainJITDylib().define(orc::absoluteSymbols(std::move(symbols))))
     return Status::failure(toString(std::move(error)));
   // Numbers that the host has no instruction for.
@@ -169,6 +236,7 @@ Expected<HostCode> HostCode::load(const std::string &bitcode) {
   (*module)->setDataLayout(code.machine->getDataLayout());
   Rewriter rewriter(**module);
   ORTC_TRY(rewriter.run());
+  code.hasProducts = rewriter.hasProducts;
   if (Error error = code.machine->addIRModule(orc::ThreadSafeModule(std::move(*module), std::move(context))))
     return Status::failure(toString(std::move(error)));
   for (auto &[name, bytes] : rewriter.shared) {
@@ -183,6 +251,15 @@ Expected<HostCode> HostCode::load(const std::string &bitcode) {
 HostCode::Lane HostCode::find(const std::string &kernel) const {
   auto found = take(machine->lookup("lane_of_" + kernel));
   return found ? found->toPtr<Lane>() : nullptr;
+}
+
+bool HostCode::sharesAtMost(size_t bytes) const {
+  for (const Array &array : shared)
+    if (array.bytes == kMostShared)
+      for (size_t i = bytes; i < array.bytes; ++i)
+        if (static_cast<const char *>(array.data)[i] != char(0xff))
+          return false;
+  return true;
 }
 
 void HostCode::spoilShared() const {

@@ -23,6 +23,10 @@ public:
   using Lane = void (*)(void *const *arguments);
   Lane find(const std::string &kernel) const;
 
+  bool multipliesMatrices() const { return hasProducts; }
+
+  /// Whether nobody has written beyond so many bytes of an array whose size the launch says, after `spoilShared`.
+  bool sharesAtMost(size_t bytes) const;
   /// Puts NaN into all that blocks share.
   void spoilShared() const;
 
@@ -34,6 +38,7 @@ private:
   };
   std::unique_ptr<llvm::orc::LLJIT> machine;
   std::vector<Array> shared;
+  bool hasProducts = false;
 };
 
 } // namespace ortc::fibres

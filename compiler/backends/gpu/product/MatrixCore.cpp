@@ -2,13 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/product/MatrixCore.h"
 
+#include "compiler/backends/gpu/product/AmdCores.h"
 #include "compiler/backends/gpu/product/TensorCore.h"
+#include "llvm/ADT/StringSwitch.h"
 
 namespace ortc::gpu {
 
 const MatrixCore *findMatrixCore(const Processor &processor) {
   static const TensorCore kTensorCore;
-  return processor.isNvidia() ? &kTensorCore : nullptr;
+  static const MfmaCore kCdna2(/*hasHalf=*/false), kCdna3(/*hasHalf=*/true);
+  static const WmmaCore kRdna3;
+  if (processor.isNvidia())
+    return &kTensorCore;
+  return llvm::StringSwitch<const MatrixCore *>(processor.name)
+      .Case("gfx90a", &kCdna2)
+      .Case("gfx942", &kCdna3)
+      .Case("gfx1100", &kRdna3)
+      .Default(nullptr);
 }
 
 } // namespace ortc::gpu

@@ -14,9 +14,9 @@ namespace ortc::gpu {
 inline constexpr int64_t kFragment = 16;
 
 /// The numbers that a core multiplies.
-enum class MatrixNumber { bf16, f16 };
+enum class MatrixNumber { bf16, f16, f32 };
 
-inline int64_t bytesOf(MatrixNumber) { return 2; }
+inline int64_t bytesOf(MatrixNumber number) { return number == MatrixNumber::f32 ? 4 : 2; }
 
 /// Where a lane begins to read a fragment in shared memory, which has lines of chunks: among the fragment's own.
 struct FragmentPlace {
@@ -27,6 +27,8 @@ class MatrixCore {
 public:
   virtual ~MatrixCore() = default;
 
+  /// Besides bf16: whether it multiplies f16 numbers without loss, and f32 numbers.
+  bool hasHalf = true, hasFull = false;
   /// Lanes of a warp: of AMD's, of a wavefront.
   int64_t lanes = kWarp;
   /// Instructions for the columns of a fragment, one beside the other.
@@ -37,6 +39,9 @@ public:
   bool readsAcrossDepth = false;
   /// Whether copies to shared memory need no registers.
   bool copies = false;
+  /// Whether loads for the next stage begin before the barrier of this one: ptxas moves none across it, and would move
+  /// them behind the products. A barrier of RDNA's waits for them.
+  bool loadsBeforeBarrier = false;
   /// Values that hold the sums of an instruction.
   int64_t sumValues = 1;
   /// A lane's sums of an instruction are runs of `run` neighbours of a row, each `rowStep` rows below the one before.
@@ -68,6 +73,9 @@ public:
   virtual mlir::Value sumColumnOf(ThreadBuilder &b, mlir::Value lane) const = 0;
   /// The sums of an instruction, run by run.
   virtual llvm::SmallVector<mlir::Value> elementsOf(ThreadBuilder &b, mlir::ValueRange sums) const = 0;
+
+  /// What is before it and what is behind it do not mix, where registers would not suffice for both.
+  virtual void separate(ThreadBuilder &) const {}
 
   /// Two f32 values, rounded to bf16, in an i32; `low` is in its lower half.
   virtual mlir::Value roundPair(ThreadBuilder &b, mlir::Value low, mlir::Value high) const = 0;

@@ -72,18 +72,23 @@ private:
 
   /// The stage after this one.
   Value next(Value stage) {
+    if (tile.stages == 1)
+      return stage;
     Value following = b.add(stage, 1);
     Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, following, b.index(tile.stages));
     return arith::SelectOp::create(b, isLast, b.index(0), following);
   }
 
   Value previous(Value stage) {
+    if (tile.stages == 1)
+      return stage;
     Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, stage, b.index(0));
     return arith::SelectOp::create(b, isFirst, b.index(tile.stages - 1), b.sub(stage, b.index(1)));
   }
 
   /// Numbers go through registers into two stages by turns: what is loaded for a stage arrives while the one before is
-  /// multiplied, and nobody writes to a stage that others may still read.
+  /// multiplied, and nobody writes to a stage that others may still read. Where there is room for one stage only, all
+  /// have to be through.
   Sums sumLoaded(IndexRange range, SharedTile &rows, SharedTile &columns, Sums sums) {
     auto loadAt = [&](Value start) {
       SmallVector<Value> units = rows.load(access, start);
@@ -99,12 +104,17 @@ private:
     llvm::append_range(carried, sums);
     carried = b.fold(range, tile.depth, carried, [&](Value start, ValueRange now) {
       Value stage = now[none.size()];
+      if (tile.stages == 1)
+        b.barrier();
       rows.store(now.take_front(ofRows), stage);
       columns.store(now.slice(ofRows, none.size() - ofRows), stage);
       Value following = b.add(start, tile.depth);
+      if (!core.loadsBeforeBarrier)
+        b.barrier();
       SmallVector<Value> result =
           b.guarded(b.less(following, range.end), none, [&] { return loadAt(following); });
-      b.barrier(); // after the loads: ptxas moves none across it, and would move them behind the products
+      if (core.loadsBeforeBarrier)
+        b.barrier();
       result.push_back(next(stage));
       llvm::append_range(result,
                          multiply(rows, columns, stage, llvm::to_vector(now.drop_front(none.size() + 1))));
@@ -189,6 +199,7 @@ private:
     };
     auto ofRow = loadParts(rows, rowPlace, row, plan.format.rowParts);
     for (int64_t column = 0; column < columnTiles; column += core.pieces) {
+      core.separate(b);
       auto ofColumn = loadParts(columns, columnPlace, column / core.pieces, plan.format.columnParts);
       for (int64_t piece = 0; piece < core.pieces; ++piece) {
         Sums fresh = core.zeros(b);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/product/MatrixTile.h"
 
+#include "compiler/backends/gpu/product/AmdTile.h"
 #include "compiler/backends/gpu/product/ProductCut.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 
@@ -141,7 +142,8 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
   cut.parts = plan.parts =
       chooseCut(shape, listCandidates(plan.format.isExact(), false), shape.mayCutDepth, kMatrixPartUnit)
           .parts;
-  bool isAsync = plan.format.isExact() && isCopied(shape, Side::row) && isCopied(shape, Side::column);
+  bool isAsync = plan.core->copies && plan.format.isExact() && isCopied(shape, Side::row) &&
+                 isCopied(shape, Side::column);
   bool areSingle = std::min(shape.row.run, shape.column.run) == 1;
   if (isAsync && processor.hasGroupProducts)
     llvm::append_range(tiles, kGroupTiles);
@@ -149,6 +151,13 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
   size_t number = chooseTile(cut, candidates);
   const KnownTile &chosen = tiles[number];
   plan.cycles = estimateCycles(cut, candidates[number], plan.parts);
+  if (!processor.isNvidia()) {
+    if (plan.core->hasFull &&
+        (!plan.format.isExact() || (plan.format.number == MatrixNumber::f16 && !plan.core->hasHalf)))
+      plan.format = {MatrixNumber::f32, 1, 1};
+    plan.tile = chooseAmdTile(cut, *plan.core, plan.format, processor);
+    return plan;
+  }
   plan.tile = chosen.tile;
   plan.tile.isAsync = isAsync;
   if (isAsync && !plan.tile.isGrouped)

@@ -52,7 +52,7 @@ struct MatrixPlan {
   const MatrixCore *core = nullptr;
   MatrixFormat format;
   MatrixTile tile;
-  int64_t parts = 1;    ///< of the depth, which depend on the shape and the format only
+  int64_t parts = 1;    ///< of the depth, which depend on the shape and on what is stored only
   int64_t resident = 1; ///< blocks for which registers suffice on a multiprocessor
   double cycles = 0;    ///< `estimateCycles`
 

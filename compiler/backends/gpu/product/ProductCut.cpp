@@ -21,14 +21,15 @@ static double waveCycles(const TileCandidate &tile, int64_t steps, int64_t resid
   return static_cast<double>(steps) * step + tile.overhead;
 }
 
-double estimateCycles(const ProductShape &shape, const TileCandidate &tile, int64_t parts) {
+double estimateCycles(const ProductShape &shape, const TileCandidate &tile, int64_t parts,
+                      int64_t processors) {
   int64_t blocks = parts * shape.countTiles(tile.rows, tile.columns);
   int64_t steps = llvm::divideCeilSigned(llvm::divideCeilSigned(shape.depth, parts), tile.depth);
-  int64_t wave = Gpu::kProcessors * tile.resident, rest = blocks % wave;
+  int64_t wave = processors * tile.resident, rest = blocks % wave;
   double cycles =
       Gpu::kLaunchCycles + static_cast<double>(blocks / wave) * waveCycles(tile, steps, tile.resident);
   if (rest > 0)
-    cycles += waveCycles(tile, steps, llvm::divideCeilSigned(rest, Gpu::kProcessors));
+    cycles += waveCycles(tile, steps, llvm::divideCeilSigned(rest, processors));
   if (parts == 1)
     return cycles;
   double elements = static_cast<double>(parts) * static_cast<double>(shape.results());
@@ -43,16 +44,16 @@ static int64_t wholeParts(int64_t depth, int64_t parts, int64_t unit) {
 }
 
 static std::pair<size_t, double> findFastest(const ProductShape &shape, llvm::ArrayRef<TileCandidate> tiles,
-                                             int64_t parts) {
+                                             int64_t parts, int64_t processors = Gpu::kProcessors) {
   std::pair<size_t, double> best{0, std::numeric_limits<double>::infinity()};
   for (auto [i, tile] : llvm::enumerate(tiles))
-    if (double cycles = estimateCycles(shape, tile, parts); cycles < best.second)
+    if (double cycles = estimateCycles(shape, tile, parts, processors); cycles < best.second)
       best = {i, cycles};
   return best;
 }
 
-size_t chooseTile(const ProductShape &shape, llvm::ArrayRef<TileCandidate> tiles) {
-  return findFastest(shape, tiles, shape.parts).first;
+size_t chooseTile(const ProductShape &shape, llvm::ArrayRef<TileCandidate> tiles, int64_t processors) {
+  return findFastest(shape, tiles, shape.parts, processors).first;
 }
 
 ProductCut chooseCut(const ProductShape &shape, llvm::ArrayRef<TileCandidate> tiles, bool mayCutDepth,

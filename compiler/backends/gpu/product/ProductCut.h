@@ -23,14 +23,16 @@ struct ProductCut {
 };
 
 /// Cycles from the launch to the last result; where the depth is cut into parts, with the launch that joins them.
-double estimateCycles(const ProductShape &shape, const TileCandidate &tile, int64_t parts);
+double estimateCycles(const ProductShape &shape, const TileCandidate &tile, int64_t parts,
+                      int64_t processors = kernels::ReferenceGpu::kProcessors);
 
 /// The cut that takes least; of parts the fewest among almost equal times. It depends on the arguments alone, so the
 /// order of sums does. `mayCutDepth`: else there is one part. `depthUnit`: the depth of a part is a multiple.
 ProductCut chooseCut(const ProductShape &shape, llvm::ArrayRef<TileCandidate> tiles, bool mayCutDepth,
                      int64_t depthUnit);
 
-/// The candidate that takes least with the parts that the shape has.
-size_t chooseTile(const ProductShape &shape, llvm::ArrayRef<TileCandidate> tiles);
+/// The candidate that takes least with the parts that the shape has. `processors`: multiprocessors.
+size_t chooseTile(const ProductShape &shape, llvm::ArrayRef<TileCandidate> tiles,
+                  int64_t processors = kernels::ReferenceGpu::kProcessors);
 
 } // namespace ortc::gpu

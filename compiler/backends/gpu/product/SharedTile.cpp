@@ -50,6 +50,19 @@ SharedTile::Unit SharedTile::unitOf(int64_t move, int64_t elements, int64_t piec
   return unit;
 }
 
+int64_t SharedTile::blockSteps() const {
+  int64_t steps = kUnit;
+  while (movesOf(kUnit) % steps != 0)
+    steps /= 2;
+  return steps;
+}
+
+SharedTile::TurnedBlock SharedTile::blockOf(int64_t number) {
+  int64_t steps = blockSteps(), across = plan.tile.depth / steps;
+  Value block = b.add(b.div(thread, across), number * (plan.threads() / across));
+  return {b.mul(b.rem(thread, across), steps), b.mul(block, kUnit)};
+}
+
 ElementPlace SharedTile::locate(ProductAccess &access, Value start, Value line, Value element) {
   Value index = b.add(firstIndex, layout.isAlongDepth ? line : element);
   Value step = layout.isAlongDepth ? element : line;
@@ -78,7 +91,7 @@ void SharedTile::copy(ProductAccess &access, Value start, Value stage) {
 
 /// Whether parts are the stored numbers themselves.
 bool SharedTile::isStoredAsItIs() const {
-  if (!layout.narrow || parts() != 1)
+  if (!layout.narrow || parts() != 1 || plan.format.number == MatrixNumber::f32)
     return false;
   return plan.format.number == MatrixNumber::f16 ? layout.narrow.isF16() : layout.narrow.isBF16();
 }
@@ -109,8 +122,16 @@ SmallVector<Value> SharedTile::load(ProductAccess &access, Value start) {
   int64_t run = std::min(layout.run, kUnit);
   SmallVector<Value> units;
   for (int64_t move = 0; move < movesOf(kUnit); ++move) {
-    Unit unit = unitOf(move, kUnit, pieceOf());
     SmallVector<Value> elements;
+    if (isTurned()) {
+      TurnedBlock block = blockOf(move / blockSteps());
+      for (int64_t i = 0; i < kUnit; i += run)
+        loadRun(access, start, b.add(block.step, move % blockSteps()), b.add(block.element, i), run,
+                elements);
+      units.push_back(b.runOf(elements));
+      continue;
+    }
+    Unit unit = unitOf(move, kUnit, pieceOf());
     for (Value piece : unit.pieces)
       for (int64_t i = 0; i < pieceOf(); i += run)
         loadRun(access, start, unit.line, b.add(piece, i), run, elements);
@@ -146,22 +167,43 @@ SmallVector<Value> SharedTile::takeParts(SmallVectorImpl<Value> &elements, bool 
   return pairs;
 }
 
+void SharedTile::storeRun(Value stagePlace, Value line, Value element, SmallVector<Value> rest) {
+  Value offset = offsetOf(line, b.div(element, chunk()));
+  Value target = b.advance(stagePlace, b.add(offset, b.mul(b.rem(element, chunk()), numberBytes())));
+  if (isStoredAsItIs() || plan.format.number == MatrixNumber::f32) {
+    b.storeRun(b.runOf(rest), target);
+    return;
+  }
+  for (int64_t part = 0; part < parts(); ++part)
+    b.storeRun(b.runOf(takeParts(rest, part + 1 == parts())), b.advance(target, part * partBytes()));
+}
+
+void SharedTile::storeTurned(ValueRange units, Value stagePlace) {
+  int64_t steps = blockSteps();
+  for (int64_t number = 0; number < static_cast<int64_t>(units.size()) / steps; ++number) {
+    TurnedBlock block = blockOf(number);
+    SmallVector<SmallVector<Value>> ofStep;
+    for (Value unit : units.slice(number * steps, steps))
+      ofStep.push_back(b.elementsOf(unit));
+    for (int64_t i = 0; i < kUnit; ++i) {
+      SmallVector<Value> neighbours;
+      for (ArrayRef<Value> elements : ofStep)
+        neighbours.push_back(elements[i]);
+      storeRun(stagePlace, b.add(block.element, i), block.step, std::move(neighbours));
+    }
+  }
+}
+
 void SharedTile::store(ValueRange units, Value stage) {
   Value to = placeOf(stage);
+  if (isTurned())
+    return storeTurned(units, to);
   for (auto [move, vector] : llvm::enumerate(units)) {
     Unit unit = unitOf(move, kUnit, pieceOf());
     SmallVector<Value> elements = b.elementsOf(vector);
-    for (auto [number, element] : llvm::enumerate(unit.pieces)) {
-      Value offset = offsetOf(unit.line, b.div(element, chunk()));
-      Value target = b.advance(to, b.add(offset, b.mul(b.rem(element, chunk()), numberBytes())));
-      SmallVector<Value> rest(ArrayRef<Value>(elements).slice(number * pieceOf(), pieceOf()));
-      if (isStoredAsItIs()) {
-        b.storeRun(b.runOf(rest), target);
-        continue;
-      }
-      for (int64_t part = 0; part < parts(); ++part)
-        b.storeRun(b.runOf(takeParts(rest, part + 1 == parts())), b.advance(target, part * partBytes()));
-    }
+    for (auto [number, element] : llvm::enumerate(unit.pieces))
+      storeRun(to, unit.line, element,
+               SmallVector<Value>(ArrayRef<Value>(elements).slice(number * pieceOf(), pieceOf())));
   }
 }
 
@@ -169,15 +211,15 @@ Value SharedTile::placeOf(Value stage) { return b.advance(place, b.mul(stage, st
 
 void SharedTile::prepareFragments(Value firstOfWarp) {
   const MatrixCore &core = *plan.core;
-  auto [line, lineChunk] = core.placeOf(b, b.rem(thread, core.lanes), side, layout.isAlongDepth);
-  if (layout.isAlongDepth)
+  auto [line, lineChunk] = core.placeOf(b, b.rem(thread, core.lanes), side, isAlongDepth());
+  if (isAlongDepth())
     line = b.add(line, firstOfWarp);
   else
     lineChunk = b.add(lineChunk, b.div(firstOfWarp, chunk()));
   // The warp's first chunk is a multiple of all chunks of a fragment, so that they are added by xor.
   Value start = b.mul(line, lineBytes());
   Value swapped = arith::XOrIOp::create(b, lineChunk, swapOf(line));
-  int64_t neighbours = layout.isAlongDepth ? plan.tile.depth : plan.tile.warpExtentOf(side);
+  int64_t neighbours = isAlongDepth() ? plan.tile.depth : plan.tile.warpExtentOf(side);
   for (int64_t i = 0; i < neighbours / kFragment; ++i)
     for (int64_t read = 0; read < core.reads; ++read) {
       int64_t further = kFragment / chunk() * i + read;
@@ -188,13 +230,13 @@ void SharedTile::prepareFragments(Value firstOfWarp) {
 
 SmallVector<Value> SharedTile::loadFragment(Value stagePlace, int64_t number, int64_t step, int64_t part) {
   const MatrixCore &core = *plan.core;
-  int64_t further = (layout.isAlongDepth ? number : step) * kFragment * lineBytes();
+  int64_t further = (isAlongDepth() ? number : step) * kFragment * lineBytes();
   SmallVector<Value> pointers;
   for (int64_t read = 0; read < core.reads; ++read) {
-    Value offset = fragments[(layout.isAlongDepth ? step : number) * core.reads + read];
+    Value offset = fragments[(isAlongDepth() ? step : number) * core.reads + read];
     pointers.push_back(b.advance(b.advance(stagePlace, offset), further + part * partBytes()));
   }
-  return core.load(b, plan.format.number, pointers, layout.isAlongDepth);
+  return core.load(b, plan.format.number, pointers, isAlongDepth());
 }
 
 } // namespace ortc::gpu

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A tile has lines of neighbours as the operand has them in memory: along the depth, a line for each row or column of
-// the product; otherwise a line for each step of the depth. Lines consist of chunks, as the core reads them at once,
-// whose places within 128 bytes are swapped by the number of the line, so that neither what fills a tile nor what reads
-// it meets a bank twice. For products of groups, lines longer than 128 bytes are cut into panels, one behind the other.
+// the product; otherwise a line for each step of the depth, unless the core reads along the depth only: then numbers
+// are turned on their way. Lines consist of chunks, as the core reads them at once, whose places within 128 bytes are
+// swapped by the number of the line, so that neither what fills a tile nor what reads it meets a bank twice. For
+// products of groups, lines longer than 128 bytes are cut into panels, one behind the other.
 #pragma once
 
 #include "compiler/backends/gpu/product/MatrixTile.h"
@@ -41,11 +42,12 @@ public:
                                               int64_t part);
   /// For `loadFragment`.
   mlir::Value placeOf(mlir::Value stage);
+  /// Whether lines of the tile are along the depth.
+  bool isAlongDepth() const { return layout.isAlongDepth || isTurned(); }
 
   // What products of groups read: lines of 128 bytes, of the whole depth for each row or column, or else of a panel for
   // each step.
 
-  bool isAlongDepth() const { return layout.isAlongDepth; }
   /// From the first of `count` rows or columns to the first behind them; `count`: a multiple of what a panel has.
   int64_t bytesOfRun(int64_t count) const {
     return layout.isAlongDepth ? count * kLineBytes : count * numberBytes() / kLineBytes * panelBytes();
@@ -67,8 +69,10 @@ private:
   /// Of what is swapped.
   int64_t chunkBytes() const { return plan.core->chunkBytesOf(plan.format.number); }
   int64_t chunk() const { return chunkBytes() / numberBytes(); }
-  int64_t lines() const { return layout.isAlongDepth ? extent : plan.tile.depth; }
-  int64_t lineElements() const { return layout.isAlongDepth ? plan.tile.depth : extent; }
+  /// Whether those of the operand are not, but those of the tile.
+  bool isTurned() const { return !layout.isAlongDepth && !plan.core->readsAcrossDepth; }
+  int64_t lines() const { return isAlongDepth() ? extent : plan.tile.depth; }
+  int64_t lineElements() const { return isAlongDepth() ? plan.tile.depth : extent; }
   int64_t lineBytes() const { return lineElements() * numberBytes(); }
   int64_t partBytes() const { return lines() * lineBytes(); }
   int64_t parts() const { return plan.format.partsOf(side); }
@@ -84,6 +88,12 @@ private:
     llvm::SmallVector<mlir::Value> pieces;
   };
   Unit unitOf(int64_t move, int64_t elements, int64_t piece);
+  /// Of a turned tile a thread moves blocks: kUnit neighbours of each of some steps of the depth.
+  struct TurnedBlock {
+    mlir::Value step, element; ///< the first ones
+  };
+  TurnedBlock blockOf(int64_t number);
+  int64_t blockSteps() const;
   /// Neighbours of a piece: where they are not loaded together, few, so that a warp's load is of few lines of memory.
   int64_t pieceOf() const { return layout.run >= kUnit ? kUnit : 2; }
   /// Place of an element, with the condition that it is within the product; `element`: of the line.
@@ -91,6 +101,10 @@ private:
   /// Appends `run` neighbours, loaded together.
   void loadRun(ProductAccess &access, mlir::Value start, mlir::Value line, mlir::Value element, int64_t run,
                llvm::SmallVectorImpl<mlir::Value> &elements);
+  /// Writes neighbours of a line of the tile, all of their parts.
+  void storeRun(mlir::Value stagePlace, mlir::Value line, mlir::Value element,
+                llvm::SmallVector<mlir::Value> rest);
+  void storeTurned(mlir::ValueRange units, mlir::Value stagePlace);
   /// The next part of each element, in pairs, and what remains of them.
   llvm::SmallVector<mlir::Value> takeParts(llvm::SmallVectorImpl<mlir::Value> &elements, bool isLast);
   bool isStoredAsItIs() const;

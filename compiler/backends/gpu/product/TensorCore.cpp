@@ -10,7 +10,7 @@ namespace ortc::gpu {
 
 TensorCore::TensorCore() {
   pieces = 2;
-  readsAcrossDepth = copies = true;
+  readsAcrossDepth = copies = loadsBeforeBarrier = true;
   sumValues = 4, run = 2, rowStep = 8, sumPadding = 8;
 }
 

@@ -1,5 +1,6 @@
 // How products are cut into tiles and parts of their depth.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/gpu/product/MatrixTile.h"
 #include "compiler/backends/gpu/product/TiledProduct.h"
 #include "compiler/kernels/SumOrder.h"
 
@@ -90,6 +91,28 @@ TEST_F(ProductCutTest, CandidatesOfOtherGenerators) {
   // Alone, a block waits.
   EXPECT_EQ(estimateCycles(shapeOf(128, 128, 64), {128, 128, 32, 1000, 500, 70, 4}, 1),
             kernels::ReferenceGpu::kLaunchCycles + 2 * 1500 + 70);
+}
+
+/// Large products have large tiles, others as small ones as give every compute unit work. Parts of the depth are those
+/// of NVIDIA's.
+TEST_F(ProductCutTest, MatrixCoresOfAmd) {
+  auto tileOf = [&](const char *processor, int64_t rows, int64_t columns, int64_t depth, bool isNarrow) {
+    ProductShape shape = shapeOf(rows, columns, depth);
+    if (isNarrow)
+      shape.row.narrow = shape.column.narrow = mlir::BFloat16Type::get(&context);
+    auto plan = planMatrix(shape, *findProcessor(processor));
+    auto nvidia = planMatrix(shape, *findProcessor("sm_80"));
+    EXPECT_TRUE(plan && nvidia && plan->parts == nvidia->parts);
+    return std::to_string(plan->tile.rows) + "x" + std::to_string(plan->tile.columns);
+  };
+  // A unit of RDNA 3 has registers for one block of 128 x 128, or for three of 128 x 64.
+  for (auto [processor, large] :
+       {std::pair("gfx90a", "128x128"), std::pair("gfx942", "128x128"), std::pair("gfx1100", "128x64")}) {
+    SCOPED_TRACE(processor);
+    EXPECT_EQ(tileOf(processor, 8192, 8192, 8192, /*isNarrow=*/true), large);
+    EXPECT_EQ(tileOf(processor, 512, 512, 512, /*isNarrow=*/true), "64x64");
+    EXPECT_EQ(tileOf(processor, 512, 512, 512, /*isNarrow=*/false), "64x64");
+  }
 }
 
 } // namespace
