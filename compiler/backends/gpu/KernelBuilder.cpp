@@ -64,17 +64,21 @@ void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body, const Lau
 }
 
 void KernelBuilder::launchThreads(int64_t count,
-                                  llvm::function_ref<void(ThreadBuilder &, const Arguments &, Value)> body) {
+                                  llvm::function_ref<void(ThreadBuilder &, const Arguments &, Value)> body,
+                                  const LaunchOptions &how) {
   if (count == 0)
     return;
   int64_t threads = std::min(kBlockThreads, (count + kWarp - 1) / kWarp * kWarp);
   int64_t blocks = (count + threads - 1) / threads;
-  launch(blocks, threads, [&](ThreadBuilder &b, const Arguments &arguments) {
-    Value i = blocks == 1 ? b.thread() : b.add(b.mul(b.block(), threads), b.thread());
-    if (count == blocks * threads)
-      return body(b, arguments, i);
-    b.guarded(b.less(i, count), [&] { body(b, arguments, i); });
-  });
+  launch(
+      blocks, threads,
+      [&](ThreadBuilder &b, const Arguments &arguments) {
+        Value i = blocks == 1 ? b.thread() : b.add(b.mul(b.block(), threads), b.thread());
+        if (count == blocks * threads)
+          return body(b, arguments, i);
+        b.guarded(b.less(i, count), [&] { body(b, arguments, i); });
+      },
+      how);
 }
 
 Value KernelBuilder::shared(ThreadBuilder &b, Type element, int64_t elements) {

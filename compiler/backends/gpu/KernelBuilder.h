@@ -88,7 +88,12 @@ public:
   void launch(int64_t blocks, int64_t threads, Body body, const LaunchOptions &how);
   /// Adds a launch with a thread for each i in [0, count): body(b, arguments, i).
   void launchThreads(int64_t count,
-                     llvm::function_ref<void(ThreadBuilder &, const Arguments &, mlir::Value)> body);
+                     llvm::function_ref<void(ThreadBuilder &, const Arguments &, mlir::Value)> body,
+                     const LaunchOptions &how);
+  void launchThreads(int64_t count,
+                     llvm::function_ref<void(ThreadBuilder &, const Arguments &, mlir::Value)> body) {
+    launchThreads(count, body, LaunchOptions());
+  }
 
   /// An array that the threads of a block share, one for each call. Those of a launch fit into kSharedBytes.
   mlir::Value shared(ThreadBuilder &b, mlir::Type element, int64_t elements);

@@ -43,8 +43,12 @@ public:
       return emitPart(parts.front());
     ArrayRef<Part> left = parts.take_front(parts.size() / 2), right = parts.drop_front(left.size());
     int64_t first = right.front().first;
-    b.guarded(b.less(b.block(), first), [&] { emit(left); });
-    b.guarded(b.less(b.index(first - 1), b.block()), [&] { emit(right); });
+    auto choice = scf::IfOp::create(b, b.less(b.block(), first), /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(choice.thenBlock());
+    emit(left);
+    b.setInsertionPointToStart(choice.elseBlock());
+    emit(right);
   }
 
 private:

@@ -70,6 +70,8 @@ private:
   const MathOptions &options;
 };
 
+/// Blocks of rows that a multiprocessor has at least: where ptxas chooses, it spills what a row has beside.
+constexpr int64_t kResidentBlocks = 1;
 /// Elements of a thread that are read before the first of them is stored.
 constexpr size_t kStoredTogether = 8;
 
@@ -252,11 +254,13 @@ void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const Generato
     });
     return;
   }
-  kernel.launchThreads(
-      points * kWarp, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value position) {
-        RowEmitter(kernel, b, program, arguments.buffers, options, b.rem(position, kWarp), kWarp)
-            .emit(b.div(position, kWarp));
-      });
+  kernel.launchThreads(points * kWarp,
+                       [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value position) {
+                         RowEmitter(kernel, b, program, arguments.buffers, options, b.rem(position, kWarp),
+                                    kWarp)
+                             .emit(b.div(position, kWarp));
+                       },
+                       {.resident = kResidentBlocks});
 }
 
 } // namespace ortc::gpu
