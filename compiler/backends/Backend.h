@@ -27,6 +27,7 @@ namespace ortc::backends {
 /// How code is made.
 struct CodeOptions {
   Numerics numerics = Numerics::Fast;
+  bool usesTf32 = false;                     ///< products of f32 numbers are those of numbers rounded to TF32
   unsigned threads = 1;                      ///< of the compiler
   std::optional<KernelChoices> choices = {}; ///< KernelBlocking is complete only with them
   std::string assembler;                     ///< path of the vendor's, for targets that use it; empty: none
@@ -92,6 +93,8 @@ public:
   virtual bool canRunHere() const = 0;
   /// Whether its vendor's assembler can make machine code of what it links (CodeOptions::assembler).
   virtual bool usesAssembler() const { return false; }
+  /// Whether it has instructions that multiply numbers of TF32 (CodeOptions::usesTf32).
+  virtual bool hasTf32() const { return false; }
 
   /// Makes every outlined kernel of `module`, and notes two things on its function. `plan.time` is the estimated time
   /// of a call, by a table, so that it is the same everywhere. `plan.scratch` is the scratch that it needs: the most of

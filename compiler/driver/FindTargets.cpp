@@ -67,6 +67,13 @@ Expected<std::vector<FamilyTargets>> findTargets(const CompileOptions &options, 
       if (measures && !target->canRunHere())
         return Status::refusal("--tune measures on this machine, which cannot run code for " +
                                target->getName() + "; give --target native, or a level that it can run");
+  for (const FamilyTargets &family : families)
+    for (const auto &target : family.targets)
+      if (options.precision == Precision::TF32 && !target->hasTf32())
+        return Status::refusal(
+            "--precision tf32 is for the tensor cores of NVIDIA's GPUs, and " + target->getName() +
+            " has no products of TF32; name only targets such as --target sm_80, or give another "
+            "--precision");
   auto usesAssembler = [](const auto &target) { return target->usesAssembler(); };
   if (!options.ptxas.empty() &&
       none_of(families, [&](const FamilyTargets &family) { return any_of(family.targets, usesAssembler); }))

@@ -134,6 +134,7 @@ Status CodeMaker::linkAll() {
 backends::CodeOptions CodeMaker::codeOptions(const backends::Target &target) const {
   backends::CodeOptions how;
   how.numerics = options.numerics;
+  how.usesTf32 = options.precision == Precision::TF32;
   how.threads = countProcessors();
   how.assembler = options.ptxas;
   if (!extras.tuning.path().empty())

@@ -239,6 +239,10 @@ Status checkOptions(const CompileOptions &options) {
     return Status::refusal(
         "--parameters bf16 stores parameters in bfloat16, and --precision f64 keeps them in "
         "float64; leave one of both out");
+  if (options.precision == Precision::TF32 && options.numerics == Numerics::Portable)
+    return Status::refusal(
+        "--precision tf32 rounds operands for tensor cores, and --numerics portable gives the same "
+        "bits on every target, which have none in common; leave one of both out");
   if (!options.qat.empty() && !options.lora.empty())
     return Status::refusal(
         "--qat and --lora do not go together: adapters are merged into weights that stay as they "

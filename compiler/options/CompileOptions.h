@@ -102,8 +102,9 @@ struct DropoutSpec {
   DropoutMode mode = DropoutMode::AsExported;
   bool findsMasks = true; ///< what the graph draws itself may be dropout, too
 };
-/// F32: the types of the file. BF16, F16: those, and products of narrow operands.
-enum class Precision { F32, F64, BF16, F16 };
+/// F32: the types of the file. BF16, F16: those, and products of narrow operands. TF32: those of the file, whose
+/// products are of rounded operands.
+enum class Precision { F32, F64, BF16, F16, TF32 };
 /// `--parameters`: float32, or bfloat16 with new values rounded to the nearest number, or to one of both neighbours
 /// with the probability of its nearness.
 enum class ParameterStorage { F32, BF16Nearest, BF16Stochastic };

@@ -137,9 +137,12 @@ Expected<Numerics> parseNumerics(std::string_view text) {
 }
 
 Expected<Precision> parsePrecision(std::string_view text) {
-  return parseWord<Precision>(
-      text, "the precision",
-      {{"f32", Precision::F32}, {"bf16", Precision::BF16}, {"f16", Precision::F16}, {"f64", Precision::F64}});
+  return parseWord<Precision>(text, "the precision",
+                              {{"f32", Precision::F32},
+                               {"bf16", Precision::BF16},
+                               {"f16", Precision::F16},
+                               {"tf32", Precision::TF32},
+                               {"f64", Precision::F64}});
 }
 
 Expected<ParameterStorage> parseParameters(std::string_view text) {

@@ -165,7 +165,7 @@ static Json describeOptimizer(const CompileOptions &options) {
 }
 
 static Json describeFlags(const CompileOptions &options) {
-  const char *precision[] = {"f32", "f64", "bf16", "f16"};
+  const char *precision[] = {"f32", "f64", "bf16", "f16", "tf32"};
   Json loss = options.losses.front().text;
   if (options.losses.size() > 1) {
     loss = Json::array();

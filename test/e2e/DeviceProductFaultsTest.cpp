@@ -100,6 +100,7 @@ std::vector<Fault> listFaults(const std::string &ptx) {
       {"xor", "xor", {"pass"}, 8},
       {"add.rn.f32", "add\\.rn\\.(?:ftz\\.)?f32", {"pass"}, 8},
       {"sub", "sub\\.rn", {"pass"}, 8},
+      {"cvt.rna", "cvt\\.rna", {"pass"}, 8},
       {"st.shared", "st\\.shared", {"8"}, 8},
   };
   // The kernel with products.
@@ -159,7 +160,9 @@ INSTANTIATE_TEST_SUITE_P(Ways, DeviceProductFaultsTest,
                                          Way{"f32_transposed", {}, 64, 64, 160, true},
                                          Way{"bf16_copied", {"--precision", "bf16"}, 64, 64, 192, false},
                                          Way{"f16_copied", {"--precision", "f16"}, 64, 64, 192, true},
-                                         Way{"f32_ragged", {}, 65, 67, 70, false}),
+                                         Way{"f32_ragged", {}, 65, 67, 70, false},
+                                         Way{"tf32", {"--precision", "tf32"}, 128, 64, 192, false},
+                                         Way{"tf32_transposed", {"--precision", "tf32"}, 64, 64, 160, true}),
                          [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace

@@ -268,9 +268,9 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, TargetFlags flag
   line.addValue("--numerics", "MODE", "fast, or portable: the same bits on every target; default: fast",
                 fill(parseNumerics, options.numerics));
   line.addValue("--precision", "TYPE",
-                "f32: the types of the file; bf16 or f16: products of such numbers, sums in float32; f64: "
-                "everything in "
-                "float64, for checking; default: f32",
+                "f32: the types of the file; bf16 or f16: products of such numbers, sums in float32; tf32: "
+                "products of float32 numbers that are rounded to 10 bits, on NVIDIA's GPUs; f64: everything "
+                "in float64, for checking; default: f32",
                 fill(parsePrecision, options.precision));
   line.addValue(
       "--parameters", "TYPE",

@@ -23,6 +23,7 @@ public:
   bool canRunHere() const override { return false; } // nothing is measured on devices
 
   bool usesAssembler() const override { return processor.isNvidia(); }
+  bool hasTf32() const override { return processor.isNvidia(); }
 
   Status survey(ModuleOp module, const backends::CodeOptions &options, bool) override {
     return annotateKernels(module, processor, options);

@@ -31,6 +31,7 @@ struct GpuKernel {
 /// What generators must know beside the kernel.
 struct GeneratorOptions {
   Numerics numerics = Numerics::Fast;
+  bool usesTf32 = false; ///< f32 numbers are multiplied as TF32
   /// The kernel writes persistent memory: it does nothing after a step that failed.
   bool isGated = false;
   uint32_t checkName = 0; ///< of an index check: position of the tensor's name in the artifact's check names
@@ -105,6 +106,7 @@ public:
 
   const Processor &getProcessor() const { return processor; }
   Numerics getNumerics() const { return options.numerics; }
+  bool usesTf32() const { return options.usesTf32; }
 
   /// Bytes that the start of a buffer is a multiple of, a power of two.
   int64_t alignmentOf(unsigned buffer) const {

@@ -21,4 +21,9 @@ const MatrixCore *findMatrixCore(const Processor &processor) {
       .Default(nullptr);
 }
 
+const MatrixCore *findTf32Core(const Processor &processor) {
+  static const RoundingCore kRoundingCore;
+  return processor.isNvidia() ? &kRoundingCore : nullptr;
+}
+
 } // namespace ortc::gpu

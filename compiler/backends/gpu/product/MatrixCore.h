@@ -79,9 +79,13 @@ public:
 
   /// Two f32 values, rounded to bf16, in an i32; `low` is in its lower half.
   virtual mlir::Value roundPair(ThreadBuilder &b, mlir::Value low, mlir::Value high) const = 0;
+  /// A f32 value as the core multiplies it, of 32 bits.
+  virtual mlir::Value roundFull(ThreadBuilder &, mlir::Value value) const { return value; }
 };
 
 /// Null where a processor has none that is known.
 const MatrixCore *findMatrixCore(const Processor &processor);
+/// One for f32 numbers alone, which it rounds to TF32.
+const MatrixCore *findTf32Core(const Processor &processor);
 
 } // namespace ortc::gpu

@@ -72,7 +72,7 @@ static int64_t blocksWith(const MatrixTile &tile, int64_t registers) {
 
 /// `isLean`: no places are computed anew, and no numbers pass through registers.
 static int64_t registersOf(const KnownTile &known, const MatrixFormat &format, bool isLean) {
-  if (!format.isExact())
+  if (!format.isExact() || format.number == MatrixNumber::f32)
     return 255;
   return isLean ? known.registers : std::max<int64_t>(known.registers, 168);
 }
@@ -80,16 +80,17 @@ static int64_t registersOf(const KnownTile &known, const MatrixFormat &format, b
 /// Cycles of a step on the machine of `ReferenceGpu`: of the tensor cores, of all instructions, or of the cache that
 /// the operands come from. An instruction of a tensor core takes 1.61 (62 % of the data sheet's rate, what mma.sync
 /// reaches on an H100, where products of groups reach 95 %: arXiv 2402.13499); others, as ptxas 13 makes them: an
-/// addition for each sum that is promoted, 5.5 to load and split a f32 number, 1 for one of 16 bits, and 4 where each
-/// is loaded by itself. `isAsync`: copies run ahead, else only the next step is loaded.
+/// addition for each sum that is promoted, 5.5 to load and split a f32 number, 2.5 to load and round one, 1 for one of
+/// 16 bits, and 4 where each is loaded by itself. `isAsync`: copies run ahead, else only the next step is loaded.
 static TileCandidate estimateTile(const KnownTile &known, const ProductShape &shape,
                                   const MatrixFormat &format, bool isAsync, bool areSingle) {
   const MatrixTile &tile = known.tile;
-  constexpr double kProductCycles = 1.61, kSplit = 5.5, kCopied = 1, kSingle = 4, kLoop = 50, kSchedulers = 4,
-                   kEnds = 2500, kStored = 20, kGroupRate = 0.95 * 2048;
+  constexpr double kProductCycles = 1.61, kSplit = 5.5, kRounded = 2.5, kCopied = 1, kSingle = 4, kLoop = 50,
+                   kSchedulers = 4, kEnds = 2500, kStored = 20, kGroupRate = 0.95 * 2048;
   auto warps = static_cast<double>(tile.warps());
   auto products = static_cast<double>(tile.warpRows / 16 * (tile.warpColumns / 8));
-  double steps = static_cast<double>(tile.depth / 16);
+  const bool isFull = format.number == MatrixNumber::f32; // with half the depth an instruction
+  double steps = static_cast<double>(tile.depth / (isFull ? 8 : 16));
   double multiplied = tile.isGrouped ? 0 : products * steps * static_cast<double>(format.pairs().size());
   double productCycles = tile.isGrouped
                              ? static_cast<double>(tile.rows * tile.columns * tile.depth) / kGroupRate
@@ -100,7 +101,8 @@ static TileCandidate estimateTile(const KnownTile &known, const ProductShape &sh
   auto staged = [&](Side side) {
     auto elements =
         static_cast<double>(tile.extentOf(side) * tile.depth) / static_cast<double>(threadsOf(tile));
-    return elements * (format.partsOf(side) > 1 ? kSplit : areSingle ? kSingle : kCopied);
+    double once = areSingle ? kSingle : isFull ? kRounded : kCopied;
+    return elements * (format.partsOf(side) > 1 ? kSplit : once);
   };
   double others = kLoop + staged(Side::row) + staged(Side::column) + (format.isExact() ? 0 : products * 4);
   auto bytes = [&](Side side) {
@@ -121,7 +123,7 @@ static TileCandidate estimateTile(const KnownTile &known, const ProductShape &sh
           blocksWith(tile, registersOf(known, format, isAsync && !shape.isGathered))};
 }
 
-std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor &processor) {
+std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor &processor, bool usesTf32) {
   MatrixPlan plan;
   plan.core = findMatrixCore(processor);
   if (!plan.core || !shape.element.isF32())
@@ -129,8 +131,12 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
   if (std::min(shape.rows, shape.columns) < kLeastSide || shape.depth < kLeastDepth)
     return std::nullopt;
   plan.format = formatOf(shape);
-  SmallVector<KnownTile> tiles(
-      ArrayRef(kTiles).take_front(plan.format.isExact() ? std::size(kTiles) : kTilesOfParts));
+  const bool isNarrow = plan.format.isExact();
+  if (const MatrixCore *rounding = usesTf32 && !isNarrow ? findTf32Core(processor) : nullptr) {
+    plan.core = rounding;
+    plan.format = {MatrixNumber::f32, 1, 1};
+  }
+  SmallVector<KnownTile> tiles(ArrayRef(kTiles).take_front(isNarrow ? std::size(kTiles) : kTilesOfParts));
   auto listCandidates = [&](bool isAsync, bool areSingle) {
     SmallVector<TileCandidate> candidates;
     for (const KnownTile &known : tiles)
@@ -140,10 +146,8 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
   // Bits depend on the parts, and whether numbers are copied depends on how the plan places them.
   ProductShape cut = shape;
   cut.parts = plan.parts =
-      chooseCut(shape, listCandidates(plan.format.isExact(), false), shape.mayCutDepth, kMatrixPartUnit)
-          .parts;
-  bool isAsync = plan.core->copies && plan.format.isExact() && isCopied(shape, Side::row) &&
-                 isCopied(shape, Side::column);
+      chooseCut(shape, listCandidates(isNarrow, false), shape.mayCutDepth, kMatrixPartUnit).parts;
+  bool isAsync = plan.core->copies && isNarrow && isCopied(shape, Side::row) && isCopied(shape, Side::column);
   bool areSingle = std::min(shape.row.run, shape.column.run) == 1;
   if (isAsync && processor.hasGroupProducts)
     llvm::append_range(tiles, kGroupTiles);

@@ -5,7 +5,8 @@
 // bf16) are multiplied as they are. A f32 number is the sum of three bf16 numbers but for 2^-24 of itself, and of the
 // nine products of such parts the six largest are kept: the others are below the last bit. A tensor core truncates its
 // sums, so the sum of f32 numbers begins anew every kPromotedDepth steps and is added up in f32: it is then closer than
-// a chain of fused multiply-adds (docs/decisions/0060-matrix-core.md).
+// a chain of fused multiply-adds (docs/decisions/0060-matrix-core.md). Where the user asks for TF32, a f32 number is
+// rounded to 11 bits instead, and multiplied once (docs/decisions/0061-tf32.md).
 //
 // The order of a sum depends on the shape only: parts of the depth, blocks of kPromotedDepth within them, products of
 // parts from the smallest to the largest within those, each along the depth.
@@ -60,7 +61,8 @@ struct MatrixPlan {
 };
 
 /// Nothing where a product is not for tensor cores: it is small, of f64, or the processor has none that are known.
-std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor &processor);
+/// `usesTf32`: f32 numbers are rounded to TF32, where the processor has such products.
+std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor &processor, bool usesTf32);
 
 /// Those of products of groups.
 llvm::SmallVector<MatrixTile> listGroupTiles();

@@ -220,7 +220,7 @@ void emitProduct(KernelBuilder &kernel, ProductShape shape, ProductEmitter::Make
     return;
   std::optional<MatrixPlan> matrix;
   if (kernel.getNumerics() == Numerics::Fast)
-    matrix = planMatrix(shape, kernel.getProcessor());
+    matrix = planMatrix(shape, kernel.getProcessor(), kernel.usesTf32());
   if (matrix)
     shape.parts = matrix->parts, shape.partUnit = kMatrixPartUnit;
   else if (shape.mayCutDepth)

@@ -170,6 +170,9 @@ SmallVector<Value> SharedTile::takeParts(SmallVectorImpl<Value> &elements, bool 
 void SharedTile::storeRun(Value stagePlace, Value line, Value element, SmallVector<Value> rest) {
   Value offset = offsetOf(line, b.div(element, chunk()));
   Value target = b.advance(stagePlace, b.add(offset, b.mul(b.rem(element, chunk()), numberBytes())));
+  if (plan.format.number == MatrixNumber::f32)
+    for (Value &each : rest)
+      each = plan.core->roundFull(b, each);
   if (isStoredAsItIs() || plan.format.number == MatrixNumber::f32) {
     b.storeRun(b.runOf(rest), target);
     return;

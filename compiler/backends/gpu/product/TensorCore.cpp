@@ -57,6 +57,42 @@ Value TensorCore::roundPair(ThreadBuilder &b, Value low, Value high) const {
   return LLVM::BitcastOp::create(b, b.getI32Type(), rounded);
 }
 
+RoundingCore::RoundingCore() {
+  reads = 2; // ldmatrix takes 8 of the 16 steps
+  readsAcrossDepth = copies = false;
+}
+
+/// To ldmatrix a number is two of 16 bits, and what a lane gets of a row of four is one number. Chunks of the two reads
+/// are neighbours.
+FragmentPlace RoundingCore::placeOf(ThreadBuilder &b, Value lane, Side side, bool isAlongDepth) const {
+  FragmentPlace place = TensorCore::placeOf(b, lane, side, isAlongDepth);
+  return {place.line, b.mul(place.chunk, 2)};
+}
+
+SmallVector<Value> RoundingCore::load(ThreadBuilder &b, MatrixNumber number, ValueRange pointers,
+                                      bool isAlongDepth) const {
+  SmallVector<Value> fragment;
+  for (Value pointer : pointers)
+    llvm::append_range(fragment, TensorCore::load(b, number, pointer, isAlongDepth));
+  return fragment;
+}
+
+SmallVector<Value> RoundingCore::multiply(ThreadBuilder &b, MatrixNumber, ValueRange rows, ValueRange columns,
+                                          int64_t piece, ValueRange sums) const {
+  SmallVector<Value> result(sums);
+  for (int64_t read = 0; read < reads; ++read) {
+    SmallVector<Value> operands(rows.slice(read * 4, 4));
+    llvm::append_range(operands, columns.slice(read * 4 + piece * 2, 2));
+    llvm::append_range(operands, result);
+    result = b.callIntrinsic(b.getF32Type(), 4, "llvm.nvvm.mma.m16n8k8.row.col.tf32", operands);
+  }
+  return result;
+}
+
+Value RoundingCore::roundFull(ThreadBuilder &b, Value value) const {
+  return b.callIntrinsic(b.getI32Type(), "llvm.nvvm.f2tf32.rna", value);
+}
+
 void copyAsync(ThreadBuilder &b, Value shared, Value source, Value isThere) {
   auto global = LLVM::LLVMPointerType::get(b.getContext(), 1);
   Value from = LLVM::AddrSpaceCastOp::create(b, global, source);

@@ -9,7 +9,7 @@
 namespace ortc::gpu {
 
 /// mma.sync of 16 x 16 times 16 x 8 numbers of 16 bits, and ldmatrix.
-class TensorCore final : public MatrixCore {
+class TensorCore : public MatrixCore {
 public:
   TensorCore();
   int64_t chunkBytesOf(MatrixNumber) const override { return 16; }
@@ -26,6 +26,20 @@ public:
   }
   llvm::SmallVector<mlir::Value> elementsOf(ThreadBuilder &b, mlir::ValueRange sums) const override;
   mlir::Value roundPair(ThreadBuilder &b, mlir::Value low, mlir::Value high) const override;
+};
+
+/// mma.sync of 16 x 8 times 8 x 8 numbers of TF32, which are f32 numbers whose last 13 bits are zero. A fragment takes
+/// two; the first one has steps [0, 4) and [8, 12) of it.
+class RoundingCore final : public TensorCore {
+public:
+  RoundingCore();
+  FragmentPlace placeOf(ThreadBuilder &b, mlir::Value lane, Side side, bool isAlongDepth) const override;
+  llvm::SmallVector<mlir::Value> load(ThreadBuilder &b, MatrixNumber number, mlir::ValueRange pointers,
+                                      bool isAlongDepth) const override;
+  llvm::SmallVector<mlir::Value> multiply(ThreadBuilder &b, MatrixNumber number, mlir::ValueRange rows,
+                                          mlir::ValueRange columns, int64_t piece,
+                                          mlir::ValueRange sums) const override;
+  mlir::Value roundFull(ThreadBuilder &b, mlir::Value value) const override;
 };
 
 /// Begins to copy 16 bytes of a buffer to shared memory, or zeros where the condition does not hold (null: it always

@@ -90,6 +90,7 @@ Job makeJob(func::FuncOp function, const backends::CodeOptions &options) {
   job.name = function.getSymName().str();
   job.text = backends::printKernel(function);
   job.options.numerics = options.numerics;
+  job.options.usesTf32 = options.usesTf32;
   return job;
 }
 
