@@ -14,19 +14,24 @@ using namespace ortc::test;
 
 namespace {
 
-class DeviceBitsTest : public testing::TestWithParam<const char *> {
+using Case = std::tuple<std::string, std::string>; // entry, precision
+
+class DeviceBitsTest : public testing::TestWithParam<Case> {
 protected:
   static constexpr int kHalf = 3;
 
-  DeviceBitsTest() : entry(GetParam()), artifact(folder / "artifact") {
+  DeviceBitsTest() : entry(std::get<0>(GetParam())), artifact(folder / "artifact") {
     EXPECT_EQ(compile(artifact, {"--gradients"}).status, 0);
     EXPECT_TRUE(host::openData(entry.data(), data).isOk());
   }
 
   Outcome compile(const std::string &path, const std::vector<std::string> &flags) {
-    std::vector<std::string> arguments{"train",    entry.model(), "-o",
-                                       path,       "--optimizer", entry.optimizers["adamw"],
-                                       "--target", "sm_80",       "--quiet"};
+    std::vector<std::string> arguments{"train",       entry.model(),
+                                       "-o",          path,
+                                       "--optimizer", entry.optimizers["adamw"],
+                                       "--target",    "sm_80",
+                                       "--precision", std::get<1>(GetParam()),
+                                       "--quiet"};
     arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     return runTool(arguments);
@@ -139,7 +144,17 @@ TEST_P(DeviceBitsTest, SameForOrdersWaitingResumptionSegmentsAndBudgets) {
   sameForEveryBudget();
 }
 
+static std::string nameOf(const testing::TestParamInfo<Case> &info) {
+  auto [entry, precision] = info.param;
+  return caseName(precision == "f32" ? entry : entry + "_" + precision);
+}
+
 INSTANTIATE_TEST_SUITE_P(Bits, DeviceBitsTest,
-                         testing::Values("mlp-digits", "lenet", "mobilenetv2-tiny", "dlrm-tiny", "gpt2-tiny",
-                                         "gru-forecast"),
-                         [](const auto &info) { return caseName(info.param); });
+                         testing::Combine(testing::Values("mlp-digits", "lenet", "mobilenetv2-tiny",
+                                                          "dlrm-tiny", "gpt2-tiny", "gru-forecast"),
+                                          testing::Values("f32")),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Narrow, DeviceBitsTest,
+                         testing::Combine(testing::Values("lenet", "gpt2-tiny", "gru-forecast"),
+                                          testing::Values("bf16", "f16")),
+                         nameOf);
