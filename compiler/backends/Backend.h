@@ -96,6 +96,9 @@ public:
   /// Whether it has instructions that multiply numbers of TF32 (CodeOptions::usesTf32).
   virtual bool hasTf32() const { return false; }
 
+  /// Most elements of a head, times the parts of 16 bits of each, that its kernels of attention take; 0: it has none.
+  virtual int64_t attentionParts(Numerics) const { return 0; }
+
   /// Makes every outlined kernel of `module`, and notes two things on its function. `plan.time` is the estimated time
   /// of a call, by a table, so that it is the same everywhere. `plan.scratch` is the scratch that it needs: the most of
   /// all targets that surveyed this module. With `compiles`, the code is made in one go.

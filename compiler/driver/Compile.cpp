@@ -15,6 +15,7 @@
 #include "compiler/driver/ReadModel.h"
 #include "compiler/driver/ShareConstants.h"
 #include "compiler/driver/SourceModel.h"
+#include "compiler/kernels/SumOrder.h"
 #include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Pipelines.h"
 #include "compiler/report/LossFacts.h"
@@ -178,7 +179,10 @@ Status Compilation::prepare() {
 }
 
 kernels::TrainingLimits Compilation::limitsOf(const FamilyProgram &family) const {
-  return family.family.backend->trainingLimits(options.memoryBudget.has_value());
+  auto limits = family.family.backend->trainingLimits(options.memoryBudget.has_value());
+  int64_t parts = family.family.attentionParts(options);
+  limits.attentionDepth = narrowType(options).empty() ? parts / kernels::kWideParts : parts;
+  return limits;
 }
 
 /// That of each family where families have their own, else the only one.

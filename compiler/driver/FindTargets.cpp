@@ -81,4 +81,13 @@ Expected<std::vector<FamilyTargets>> findTargets(const CompileOptions &options, 
   return families;
 }
 
+int64_t FamilyTargets::attentionParts(const CompileOptions &options) const {
+  if (options.attention.isWhole())
+    return 0;
+  int64_t depth = INT64_MAX;
+  for (const auto &target : targets)
+    depth = std::min(depth, target->attentionParts(options.numerics));
+  return depth;
+}
+
 } // namespace ortc::driver

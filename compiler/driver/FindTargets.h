@@ -14,6 +14,9 @@ namespace ortc::driver {
 struct FamilyTargets {
   const backends::Backend *backend = nullptr;
   std::vector<std::unique_ptr<backends::Target>> targets; ///< at least one
+
+  /// That of backends::Target which all have: they share a program. 0 where scores are wanted in memory.
+  int64_t attentionParts(const CompileOptions &options) const;
 };
 
 /// What the options name, each target once, for as many workers as the options say; families in the order in which

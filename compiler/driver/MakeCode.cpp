@@ -31,7 +31,9 @@ Status CodeMaker::withTarget(const backends::Target &target, const Status &statu
 
 Status CodeMaker::fuse() {
   return diagnostics.run(*program.ir, [&](OpPassManager &passes) {
-    pipeline::buildFuse(passes, program.family.backend->fusionLimits(options.numerics), narrowType(options));
+    kernels::FusionLimits limits = program.family.backend->fusionLimits(options.numerics);
+    limits.attentionParts = program.family.attentionParts(options);
+    pipeline::buildFuse(passes, limits, narrowType(options));
   });
 }
 

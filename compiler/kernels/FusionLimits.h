@@ -26,6 +26,12 @@ struct FusionLimits {
   /// many rows, read at most `wholeColumnBytes` or are of `columnGroups` groups of 32 columns. Others are cut into
   /// parts of so many rows. 0: they are cut as CPUs want it.
   int64_t columnRows = 0, wholeColumnBytes = 0, columnGroups = 0;
+  /// Every kernel is launched: loops of one iteration are no loops, products read through transposes and slices, and
+  /// take what follows them in the backward part.
+  bool fewKernels = false;
+  /// Elements of a head, times parts of 16 bits that each is multiplied in, up to which attention is a kernel without
+  /// scores in memory; 0: it never is.
+  int64_t attentionParts = 0;
   /// Columns, rows and steps of the sum that a tile of a contraction has where the dims have as many. A view that cuts
   /// dims smaller stays a kernel of its own.
   int64_t tileColumns = 16, tileRows = 12, tileDepth = 16;

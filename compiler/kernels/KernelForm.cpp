@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/kernels/KernelForm.h"
 
+#include "compiler/kernels/attention/AttentionForm.h"
 #include "compiler/kernels/contraction/ContractionForm.h"
 #include "compiler/kernels/conv/ConvForm.h"
 #include "compiler/kernels/loop/JoinedLoops.h"
@@ -44,6 +45,11 @@ static Pairs pairsOfLoop(ValueRange inputs, ValueRange outputs, std::string &rea
 static bool suitsContraction(ValueRange inputs, ValueRange outputs, const FusionLimits &limits,
                              std::string &reason) {
   auto form = ContractionForm::analyze(inputs, outputs, reason);
+  return form && form->suits(limits, reason);
+}
+static bool suitsAttention(ValueRange inputs, ValueRange outputs, const FusionLimits &limits,
+                           std::string &reason) {
+  auto form = AttentionForm::analyze(inputs, outputs, reason);
   return form && form->suits(limits, reason);
 }
 static bool suitsConv(ValueRange inputs, ValueRange outputs, const FusionLimits &, std::string &reason) {
@@ -134,6 +140,7 @@ ArrayRef<KernelForm> kernelForms() {
        sharesNothing, workOfScan},
       {KernelKind::check, isAny<nn::CheckIndexOp>, never, suitsAlone, pairsOfCheck, workOfCheck},
       {KernelKind::loop, isLoopOperation, never, suitsLoop, pairsOfLoop, workOfLoop},
+      {KernelKind::attention, never, always, suitsAttention, sharesNothing, workOfForm<AttentionForm>},
       {KernelKind::joined, never, never, suitsAlone, sharesNothing, workOfJoined}, // of kernels
   };
   return forms;
@@ -170,6 +177,8 @@ KernelWork workOf(plan::KernelKind kind, ValueRange inputs, ValueRange outputs) 
 }
 
 const KernelForm &formOf(ArrayRef<Operation *> ops) {
+  if (isAttention(ops))
+    return formOf(plan::KernelKind::attention);
   for (const KernelForm &form : kernelForms())
     if (llvm::any_of(ops, form.isRoot))
       return form;

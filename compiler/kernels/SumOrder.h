@@ -34,6 +34,9 @@ inline constexpr int64_t kGatheredContractionDepth = 384;
 /// two vectors, half of a first-level cache. As many as `kWholeConvDepth` are summed in one go.
 inline constexpr int64_t kConvDepth = 256, kWholeConvDepth = 640;
 
+/// Parts of 16 bits of a f32 number, where units of such numbers multiply it.
+inline constexpr int64_t kWideParts = 3;
+
 // The matrix unit, whose sums have other bits than fused multiply-adds: where it is used depends on shapes only, too.
 
 /// Depth of a block: what a block of packed columns in the second-level cache allows.

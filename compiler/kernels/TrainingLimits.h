@@ -14,6 +14,9 @@ struct TrainingLimits {
   int64_t iterationBytes = 0;
   /// Scores of some rows, a tile: they are written, read and read again. A tile has at least `tileRows` rows.
   int64_t tileBytes = int64_t(2) << 20, tileRows = 64;
+  /// Elements of a head up to which attention stays whole, in one iteration: its kernel stores no scores; 0: it never
+  /// does.
+  int64_t attentionDepth = 0;
   /// Logits of a chunk of the head's rows.
   int64_t chunkBytes = int64_t(64) << 20;
 

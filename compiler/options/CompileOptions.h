@@ -126,6 +126,8 @@ struct LossScaleSpec {
 struct AttentionSpec {
   int64_t least = 512 * 512; ///< scores of a head, queries times keys, from which on they are tiled
   int64_t rows = 0;          ///< queries of a tile; 0: by the size of their scores
+
+  bool isWhole() const { return least == INT64_MAX; }
 };
 
 /// `--lora REGEX:rank=8,alpha=16,dropout=0,rs=0`: adapters beside the weights that match, which are not trained.

@@ -36,7 +36,7 @@ void buildSimplify(OpPassManager &passes) {
 void buildAttention(OpPassManager &passes, int64_t least, int64_t rows,
                     const kernels::TrainingLimits &limits) {
   passes.addNestedPass<func::FuncOp>(attention::createTileAttentionPass(
-      {least, rows, limits.iterationBytes, limits.tileBytes, limits.tileRows}));
+      {least, rows, limits.iterationBytes, limits.tileBytes, limits.tileRows, limits.attentionDepth}));
 }
 
 void buildRaise(OpPassManager &passes) {
@@ -72,6 +72,10 @@ void buildFuse(OpPassManager &passes, const kernels::FusionLimits &limits, Strin
       fusion::createExpandCompositesPass({limits.columnRows, limits.wholeColumnBytes, limits.columnGroups}));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
+  if (limits.fewKernels) {
+    passes.addPass(fusion::createInlineLoopsPass());
+    passes.addPass(createCanonicalizerPass());
+  }
   passes.addPass(fusion::createFuseKernelsPass(limits, narrow));
 }
 

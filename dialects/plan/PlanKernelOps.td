@@ -11,7 +11,8 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Plan_KernelKind : I32EnumAttr<"KernelKind", "which generator makes a kernel", [
   I32EnumAttrCase<"loop", 0>, I32EnumAttrCase<"contraction", 1>, I32EnumAttrCase<"conv", 2>,
   I32EnumAttrCase<"pool", 3>, I32EnumAttrCase<"scatter", 4>, I32EnumAttrCase<"check", 5>,
-  I32EnumAttrCase<"scan", 6>, I32EnumAttrCase<"joined", 7>]> {
+  I32EnumAttrCase<"scan", 6>, I32EnumAttrCase<"joined", 7>,
+  I32EnumAttrCase<"attention", 8>]> {
   let cppNamespace = "::ortc::plan";
   let genSpecializedAttr = 0;
 }

@@ -12,7 +12,8 @@ def TileAttentionPass : Pass<"ortc-tile-attention", "::mlir::func::FuncOp"> {
     After: a loop over the heads whose body does the same on a number of rows after another, and which is computed
     again for its gradient. Keys that a known mask hides from all rows of a tile are not looked at. Attention of fewer
     than `least` scores a head stays. With `iteration-bytes`, an iteration computes as many heads as have so many bytes
-    of scores: a loop has one iteration where these are all.
+    of scores: a loop has one iteration where these are all. So has one whose heads are of `kernel-depth` elements at
+    most.
 
     ```mlir
     %s = nn.dot %q, %k batch = [0] x [0] contract = [2] x [2]
@@ -31,6 +32,8 @@ def TileAttentionPass : Pass<"ortc-tile-attention", "::mlir::func::FuncOp"> {
     Option<"iterationBytes", "iteration-bytes", "int64_t", "0", "scores that an iteration computes at most, where it "
         "computes several heads; 0: one head">,
     Option<"tileBytes", "tile-bytes", "int64_t", "2097152", "scores of a tile">,
-    Option<"tileRows", "tile-rows", "int64_t", "64", "fewest rows of a tile">
+    Option<"tileRows", "tile-rows", "int64_t", "64", "fewest rows of a tile">,
+    Option<"kernelDepth", "kernel-depth", "int64_t", "0", "elements of a head up to which a kernel computes attention "
+        "without scores in memory: the loop has one iteration and one tile">
   ];
 }

@@ -9,6 +9,7 @@
 #include "passes/attention/Passes.h"
 
 #include "compiler/evaluator/Evaluator.h"
+#include "compiler/kernels/attention/AttentionForm.h"
 #include "dialects/nn/NnShapes.h"
 #include "dialects/nn/ScanBuilder.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -275,6 +276,20 @@ struct TileAttentionPass : impl::TileAttentionPassBase<TileAttentionPass> {
                                           (match.rows + kMostTiles - 1) / kMostTiles}));
   }
 
+  /// Whether a kernel computes all of it at once.
+  bool isForKernel(Match &match) const {
+    auto sizeOf = [](Value side, ArrayRef<int64_t> dims) {
+      int64_t size = 1;
+      for (int64_t dim : dims)
+        size *= TensorBuilder::shapeOf(side)[dim];
+      return size;
+    };
+    int64_t depth = sizeOf(match.scores.getLhs(), match.scores.getLhsContract());
+    int64_t columns = TensorBuilder::typeOf(match.mixed()).getNumElements() / (match.batch * match.keys);
+    return rows == 0 && kernels::fitsAttention(match.rows, match.keys, depth, columns, 1, kernelDepth) &&
+           TensorBuilder::elementOf(match.scores.getResult()).isF32();
+  }
+
   void runOnOperation() override {
     SmallVector<nn::SoftmaxOp> all;
     getOperation().walk([&](nn::SoftmaxOp op) { all.push_back(op); });
@@ -283,7 +298,10 @@ struct TileAttentionPass : impl::TileAttentionPassBase<TileAttentionPass> {
     for (nn::SoftmaxOp op : all) {
       Leads leads;
       auto match = matchAttention(op, least);
-      if (!match || !leads.find(*match, iterationBytes))
+      if (!match)
+        continue;
+      bool isWhole = isForKernel(*match);
+      if (!leads.find(*match, isWhole ? INT64_MAX : iterationBytes))
         continue;
       int64_t leastRows = (match->rows + kMostWantedTiles - 1) / kMostWantedTiles;
       if (rows > 0 && rows < leastRows) {
@@ -292,7 +310,7 @@ struct TileAttentionPass : impl::TileAttentionPassBase<TileAttentionPass> {
                        << " queries a tile or more";
         return signalPassFailure();
       }
-      Tiling(*match, leads, rowsOf(*match, leads.loop)).run(masked);
+      Tiling(*match, leads, isWhole ? match->rows : rowsOf(*match, leads.loop)).run(masked);
       isTiled = true;
     }
     if (!isTiled)

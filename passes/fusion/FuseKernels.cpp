@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/fusion/AttentionGroups.h"
 #include "passes/fusion/FusionGroups.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -115,6 +116,110 @@ static void copyFreeProducers(Block &block) {
       op->erase();
   }
 }
+
+namespace {
+
+/// Transposes and slices that only products read, and what those of several products share.
+class ViewCopier {
+public:
+  ViewCopier(Block &block, const kernels::FusionLimits &limits, ArrayRef<SmallVector<Operation *>> formed)
+      : block(block), limits(limits) {
+    for (ArrayRef<Operation *> group : formed)
+      inGroups.insert(group.begin(), group.end());
+  }
+
+  /// Gives every product that reads through views copies of its own of them, where all that read them can.
+  void run() {
+    findViews();
+    SmallVector<std::pair<OpOperand *, Operation *>>
+        uses; // by products, with the view that others may read, too
+    llvm::DenseSet<Operation *> stored;
+    for (Operation &op : block) {
+      if (!readsNarrow(&op))
+        continue;
+      for (OpOperand &operand : op.getOpOperands())
+        if (Operation *view = viewOf(operand.get())) {
+          uses.push_back({&operand, view});
+          if (!canRead(&op))
+            stored.insert(view);
+        }
+    }
+    for (auto [use, view] : uses)
+      if (!stored.contains(view))
+        copyFor(*use);
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (views.contains(&op) && op.use_empty())
+        op.erase();
+  }
+
+private:
+  static bool isWidening(Operation *op) {
+    return op->getNumResults() == 1 && kernels::findWidening(op->getResult(0));
+  }
+
+  void findViews() {
+    // Last ones first: a view's readers are known before its own kind is decided.
+    for (Operation &op : llvm::reverse(block))
+      if ((isa<nn::TransposeOp, nn::SliceOp, nn::ReshapeOp>(op) || isWidening(&op)) && !op.use_empty() &&
+          llvm::all_of(op.getUsers(),
+                       [&](Operation *user) { return readsNarrow(user) || views.contains(user); }))
+        views.insert(&op);
+    // A reshape of what is stored is free, and an input that many may share.
+    SmallVector<Operation *> inputs;
+    for (Operation *op : views) {
+      Operation *producer = op->getOperand(0).getDefiningOp();
+      if (isa<nn::ReshapeOp>(op) && !(producer && views.contains(producer)))
+        inputs.push_back(op);
+    }
+    for (Operation *op : inputs)
+      views.remove(op);
+  }
+
+  /// The last view in front of an operand, without what extends it; null: there is none.
+  Operation *viewOf(Value operand) const {
+    Operation *op = operand.getDefiningOp();
+    while (op && views.contains(op) && isWidening(op))
+      op = op->getOperand(0).getDefiningOp();
+    return op && views.contains(op) ? op : nullptr;
+  }
+
+  /// Whether the kernel of a product reads what is in front of the views.
+  bool canRead(Operation *product) const {
+    if (inGroups.contains(product))
+      return true;
+    SmallVector<Value> inputs;
+    for (Value operand : product->getOperands()) {
+      while (Operation *op = operand.getDefiningOp()) {
+        if (!views.contains(op))
+          break;
+        operand = op->getOperand(0);
+      }
+      inputs.push_back(operand);
+    }
+    std::string reason;
+    return kernels::formOf(product).suits(inputs, product->getResults(), limits, reason);
+  }
+
+  void copyFor(OpOperand &use) {
+    OpBuilder builder(use.getOwner());
+    OpOperand *at = &use;
+    while (Operation *op = at->get().getDefiningOp()) {
+      if (!views.contains(op))
+        break;
+      Operation *copy = builder.clone(*op);
+      at->set(copy->getResult(0));
+      builder.setInsertionPoint(copy);
+      at = &copy->getOpOperand(0);
+    }
+  }
+
+  Block &block;
+  const kernels::FusionLimits &limits;
+  llvm::DenseSet<Operation *> inGroups;
+  llvm::SetVector<Operation *> views;
+};
+
+} // namespace
 
 /// An elementwise operation that changes nothing: the kernel that computes it writes `value` once more.
 static Value copyOf(OpBuilder &builder, Value value) {
@@ -276,6 +381,9 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
   }
 
   void runOnOperation() override {
+    if (attentionParts > 0)
+      limits.attentionParts = attentionParts;
+    limits.fewKernels |= fewKernels;
     SmallVector<func::FuncOp> functions;
     getOperation()->walk([&](func::FuncOp function) {
       if (!function.isDeclaration() && !function->hasAttr(plan::kKind))
@@ -294,7 +402,10 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
     copyStacked(block);
     copyDraws(block);
     copyFreeProducers(block);
-    FusionGroups fusion(block, limits);
+    auto formed = formAttention(block, limits);
+    if (limits.fewKernels)
+      ViewCopier(block, limits, formed).run();
+    FusionGroups fusion(block, limits, formed);
     fusion.fuse();
     if (narrow == "bf16")
       fusion.narrowSaved(BFloat16Type::get(&getContext()));

@@ -11,6 +11,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <set>
+
 using namespace mlir;
 
 namespace ortc::fusion {
@@ -71,28 +73,68 @@ bool FusionGroups::hasManyReaders(Value value) const {
   return false;
 }
 
-FusionGroups::FusionGroups(Block &block, const kernels::FusionLimits &limits) : block(block), limits(limits) {
+void FusionGroups::addGroup(ArrayRef<Operation *> ops) {
+  FusionGroup &group = groups.emplace_back();
+  auto add = [&](Operation *op) {
+    if (groupIndex.try_emplace(op, groups.size() - 1).second)
+      group.ops.push_back(op);
+  };
+  for (Operation *op : ops) {
+    for (Value operand : op->getOperands())
+      if (Operation *widening = operand.getDefiningOp(); widening && findConvertedProduct(widening) == op)
+        add(widening);
+    add(op);
+    if (readsNarrow(op))
+      for (Operation *user : op->getUsers())
+        if (findConvertedProduct(user) == op)
+          add(user);
+  }
+}
+
+/// Puts groups after those that they read; of several that could be next, the one whose last operation comes first.
+void FusionGroups::sortGroups() {
+  std::vector<unsigned> missing(groups.size(), 0);
+  for (unsigned group = 0; group < groups.size(); ++group)
+    forReaders(group, [&](unsigned reader) { ++missing[reader]; });
+  std::set<std::pair<uint64_t, unsigned>> ready;
+  auto add = [&](unsigned group) { ready.insert({position.lookup(groups[group].ops.back()), group}); };
+  for (unsigned group = 0; group < groups.size(); ++group)
+    if (missing[group] == 0)
+      add(group);
+  std::vector<FusionGroup> sorted;
+  llvm::DenseMap<Operation *, unsigned> index;
+  while (!ready.empty()) {
+    unsigned next = ready.begin()->second;
+    ready.erase(ready.begin());
+    forReaders(next, [&](unsigned reader) {
+      if (--missing[reader] == 0)
+        add(reader);
+    });
+    for (Operation *op : groups[next].ops)
+      index[op] = sorted.size();
+    sorted.push_back(groups[next]); // still asked for its readers
+  }
+  assert(sorted.size() == groups.size() && "groups have no cycles");
+  groups = std::move(sorted);
+  groupIndex = std::move(index);
+}
+
+FusionGroups::FusionGroups(Block &block, const kernels::FusionLimits &limits,
+                           ArrayRef<SmallVector<Operation *>> formed)
+    : block(block), limits(limits) {
   renumber();
   classify();
-  for (Operation &op : block) {
-    if (belongsToNoGroup(&op) || findConvertedProduct(&op))
-      continue;
-    FusionGroup &group = groups.emplace_back();
-    for (Value operand : op.getOperands())
-      if (Operation *widening = operand.getDefiningOp(); widening && findConvertedProduct(widening) == &op)
-        group.ops.push_back(widening);
-    group.ops.push_back(&op);
-    if (readsNarrow(&op))
-      for (Operation *user : op.getUsers())
-        if (findConvertedProduct(user) == &op)
-          group.ops.push_back(user);
-    for (Operation *each : group.ops)
-      groupIndex[each] = groups.size() - 1;
-  }
-  for (FusionGroup &group : groups) {
+  for (ArrayRef<Operation *> ops : formed)
+    addGroup(ops);
+  for (Operation &op : block)
+    if (!belongsToNoGroup(&op) && !findConvertedProduct(&op) && !groupIndex.contains(&op))
+      addGroup(&op);
+  for (FusionGroup &group : groups)
     describe(group);
+  if (!formed.empty())
+    sortGroups();
+  for (FusionGroup &group : groups)
     qualities.push_back(judge(group));
-  }
   order.emplace(groups.size());
 }
 
@@ -373,6 +415,11 @@ bool FusionGroups::isUpdateApart(unsigned dot, unsigned other, const FusionGroup
   auto isLarger = [&](Value operand) { return bytesOf(operand) > bytesOf(op->getResult(0)); };
   if (isa<nn::ConvFilterGradOp>(op) && llvm::any_of(op->getOperands(), isLarger))
     return true;
+  // Everything after the loss counts as update where a program is not cut: only what a function gives is one.
+  if (limits.fewKernels && isa<nn::DotOp>(op) && llvm::none_of(groups[other].ops, [&](Operation *each) {
+        return llvm::is_contained(each->getUsers(), block.getTerminator());
+      }))
+    return false;
   return llvm::any_of(groups[dot].outputs, [&](Value gradient) {
     return bytesOf(gradient) <= limits.largeBytes || llvm::is_contained(whole.outputs, gradient);
   });
@@ -421,7 +468,29 @@ void FusionGroups::joinContractions() {
   }
 }
 
+void FusionGroups::joinViews() {
+  auto moves = [&](unsigned group) {
+    return llvm::all_of(groups[group].ops,
+                        [](Operation *op) { return isa<nn::TransposeOp, nn::SliceOp, nn::BroadcastOp>(op); });
+  };
+  for (Operation &op : block) {
+    if (!readsNarrow(&op))
+      continue;
+    unsigned product = groupOf(&op);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (Value input : SmallVector<Value>(groups[product].inputs)) {
+        Operation *producer = throughReshapes(input).getDefiningOp();
+        unsigned from = producer ? groupOf(producer) : ~0u;
+        changed |= from != ~0u && from != product && moves(from) && tryJoinContraction(product, from);
+      }
+    }
+  }
+}
+
 void FusionGroups::fuse() {
+  if (limits.fewKernels)
+    joinViews();
   while (joinProducers()) {
   }
   while (joinSiblings()) {

@@ -36,7 +36,9 @@ bool readsNarrow(mlir::Operation *op);
 /// text and the limits only.
 class FusionGroups {
 public:
-  FusionGroups(mlir::Block &block, const kernels::FusionLimits &limits);
+  /// `formed`: operations that are a group from the start.
+  FusionGroups(mlir::Block &block, const kernels::FusionLimits &limits,
+               llvm::ArrayRef<llvm::SmallVector<mlir::Operation *>> formed);
 
   void fuse();
   /// Behind fuse(): what operations that the loss needs keep in f32 for others is stored as `type`.
@@ -66,6 +68,8 @@ private:
     llvm::SmallVector<mlir::Value> large;     ///< what has to be read for it
   };
 
+  void addGroup(llvm::ArrayRef<mlir::Operation *> ops);
+  void sortGroups();
   void classify();
   /// The product that alone reads `op`, which extends narrow numbers for it, or that `op` alone reads, and
   /// rounds: a part of its kernel from the start.
@@ -126,6 +130,8 @@ private:
   void forSiblings(unsigned group, mlir::Value value, llvm::function_ref<void(unsigned)> visit);
   bool isUpdateApart(unsigned dot, unsigned other, const FusionGroup &whole) const;
   bool tryJoinContraction(unsigned dot, unsigned other);
+  /// Lets products read through the movement in front of them that nothing else reads.
+  void joinViews();
   void joinContractions();
   /// The operations that the loss, or the forward part of a program that is cut, needs.
   llvm::DenseSet<mlir::Operation *> findForward() const;

@@ -6,6 +6,7 @@
 #include "passes/fusion/FusionGroups.h"
 
 #include "compiler/kernels/KernelForm.h"
+#include "compiler/kernels/attention/AttentionForm.h"
 #include "compiler/kernels/loop/LoopProgram.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -103,7 +104,9 @@ void FusionGroups::narrowSaved(FloatType type) {
       continue;
     SmallVector<Value> outputs = groups[group].outputs;
     for (Value output : outputs) {
-      if (!getElementTypeOrSelf(output.getType()).isF32() || bytesOf(output) < kNarrowedBytes)
+      // A sum of exponentials is of numbers that are computed anew, to the last bit.
+      bool isSum = kernels::isAttention(groups[group].ops) && output.getDefiningOp<nn::ReduceOp>();
+      if (!getElementTypeOrSelf(output.getType()).isF32() || bytesOf(output) < kNarrowedBytes || isSum)
         continue;
       llvm::MapVector<unsigned, SmallVector<OpOperand *>> uses;
       findUses(output, uses);

@@ -36,6 +36,30 @@ def ExpandCompositesPass : Pass<"ortc-expand-composites"> {
   let dependentDialects = ["::ortc::nn::NnDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def InlineLoopsPass : Pass<"ortc-inline-loops"> {
+  let summary = "replace loops of one iteration by their bodies";
+  let description = [{
+    Before: a differentiated program. What a loop's gradient computes again is not told apart from what the loop has
+    computed once both stand in one block: no pass after this one merges equal operations, but for sums along the keys
+    of attention, which ortc-fuse-kernels merges on purpose.
+
+    After: no nn.scan of one iteration is left, but for those with a limit.
+
+    ```mlir
+    %all = nn.scan 1 carry() over(%xs) with(%w) : (tensor<1x3xf32>, tensor<3xf32>) -> tensor<1x3xf32> {
+    ^bb0(%x: tensor<3xf32>, %v: tensor<3xf32>):
+      %0 = arith.mulf %x, %v : tensor<3xf32>
+      nn.yield %0 : tensor<3xf32>
+    }
+    // becomes
+    %x = nn.reshape %xs : tensor<1x3xf32> -> tensor<3xf32>
+    %0 = arith.mulf %x, %w : tensor<3xf32>
+    %all = nn.reshape %0 : tensor<3xf32> -> tensor<1x3xf32>
+    ```
+  }];
+  let dependentDialects = ["::ortc::nn::NnDialect"];
+}
+
 def FuseKernelsPass : Pass<"ortc-fuse-kernels"> {
   let summary = "group the operations of functions into kernels";
   let description = [{
@@ -47,6 +71,9 @@ def FuseKernelsPass : Pass<"ortc-fuse-kernels"> {
       their results, all of an optimizer's update. It repeats no expensive work and reads memory in order.
     - Contractions and convolutions take the elementwise work on their results along.
     - Any other operation is a kernel of its own.
+    - Where the family has kernels of attention, products along the keys of scores are kernels with all that is between
+      them and the products of the scores, which are computed anew in each and never stored; sums and maxima along the
+      keys are results of the forward kernel, and the gradient takes them from there.
     - Random draws are copied into the kernels that read them.
     - A tensor that is cheap beside storing it is computed again by kernels that read its inputs anyway. A product that
       takes such a tensor long after its other readers takes it from a kernel just before, which has it at hand.
@@ -66,6 +93,10 @@ def FuseKernelsPass : Pass<"ortc-fuse-kernels"> {
   let options = [
     Option<"narrow", "narrow", "std::string", "\"\"",
            "bf16 or f16: the type in which what the loss's operations keep for others is stored; empty: as it is">,
+    Option<"attentionParts", "attention-parts", "int64_t", "0",
+           "elements of a head, times parts of 16 bits, up to which attention is a kernel; 0: it never is">,
+    Option<"fewKernels", "few-kernels", "bool", "false",
+           "let products read through transposes and slices, and take what follows them in the backward part">,
   ];
   let dependentDialects = ["::ortc::plan::PlanDialect", "::ortc::nn::NnDialect", "::mlir::arith::ArithDialect"];
 }

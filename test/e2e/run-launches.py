@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "tools/gpu"))
 import workloads
 
 # Name: launches at most, transient bytes at most where the model is large.
-BOUNDS = {"gpt2-small": (530, 1346477568), "resnet18-224": (220, 600 << 20), "bert-tiny": (97, None)}
+BOUNDS = {"gpt2-small": (410, 1346477568), "resnet18-224": (220, 600 << 20), "bert-tiny": (90, None)}
 
 
 def prepare(name, work):

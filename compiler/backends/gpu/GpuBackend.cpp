@@ -3,6 +3,7 @@
 #include "compiler/backends/gpu/GpuBackend.h"
 
 #include "compiler/backends/gpu/Processor.h"
+#include "compiler/backends/gpu/attention/AttentionKernel.h"
 #include "compiler/backends/gpu/program/ProgramCode.h"
 #include "compiler/kernels/SumOrder.h"
 
@@ -23,6 +24,9 @@ public:
   bool canRunHere() const override { return false; } // nothing is measured on devices
 
   bool usesAssembler() const override { return processor.isNvidia(); }
+  int64_t attentionParts(Numerics numerics) const override {
+    return processor.isNvidia() && numerics == Numerics::Fast ? kAttentionParts : 0;
+  }
   bool hasTf32() const override { return processor.isNvidia(); }
 
   Status survey(ModuleOp module, const backends::CodeOptions &options, bool) override {
@@ -93,6 +97,7 @@ kernels::FusionLimits GpuBackend::fusionLimits(Numerics numerics) const {
     limits.wholeColumnBytes = 512 << 10;
     limits.columnGroups = kernels::kBusyColumnGroups;
   }
+  limits.fewKernels = true;
   return limits;
 }
 

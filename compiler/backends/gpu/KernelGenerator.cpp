@@ -5,6 +5,7 @@
 #include "compiler/backends/gpu/CheckKernel.h"
 #include "compiler/backends/gpu/ChunkKernel.h"
 #include "compiler/backends/gpu/PoolKernel.h"
+#include "compiler/backends/gpu/attention/AttentionKernel.h"
 #include "compiler/backends/gpu/contraction/ContractionKernel.h"
 #include "compiler/backends/gpu/conv/ConvKernel.h"
 #include "compiler/backends/gpu/loop/JoinedKernel.h"
@@ -38,6 +39,10 @@ FailureOr<GpuKernel> generateKernel(ModuleOp module, func::FuncOp function, cons
     return kernel.take();
   case plan::KernelKind::contraction:
     if (failed(generateContraction(kernel, function, options)))
+      return failure();
+    return kernel.take();
+  case plan::KernelKind::attention:
+    if (failed(generateAttention(kernel, function, options)))
       return failure();
     return kernel.take();
   case plan::KernelKind::joined:

@@ -208,6 +208,17 @@ Value ThreadBuilder::shuffleDown(Value value, int64_t distance) {
   });
 }
 
+Value ThreadBuilder::shuffleXor(Value value, int64_t bit) {
+  return byWords(value, [&](Value word) -> Value {
+    if (processor.isNvidia())
+      return callIntrinsic(getI32Type(), "llvm.nvvm.shfl.sync.bfly.i32",
+                           ValueRange{constant32(-1), word, constant32(bit), constant32(kWarp - 1)});
+    Value from = arith::XOrIOp::create(*this, laneOfWave(), constant32(bit));
+    Value address = arith::ShLIOp::create(*this, from, constant32(2));
+    return callIntrinsic(getI32Type(), "llvm.amdgcn.ds.bpermute", ValueRange{address, word});
+  });
+}
+
 Value ThreadBuilder::fromFirstLane(Value value) {
   return byWords(value, [&](Value word) -> Value {
     if (processor.isNvidia())

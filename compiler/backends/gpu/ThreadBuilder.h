@@ -21,6 +21,8 @@ public:
   void warpBarrier();
   /// The value that the lane `distance` above has; of lanes beyond the warp anything. Any scalar type.
   Value shuffleDown(Value value, int64_t distance);
+  /// The value of the lane whose number differs by `bit`, a power of two.
+  Value shuffleXor(Value value, int64_t bit);
   /// The value of the warp's first lane.
   Value fromFirstLane(Value value);
 

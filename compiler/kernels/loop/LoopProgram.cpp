@@ -54,6 +54,14 @@ int64_t LoopProgram::elements(bool reduced) const {
   return count;
 }
 
+SmallVector<int64_t> LoopProgram::steps() const {
+  SmallVector<int64_t> steps(dims.size());
+  int64_t step = 1;
+  for (size_t d = dims.size(); d-- > 0; step *= dims[d].size)
+    steps[d] = step;
+  return steps;
+}
+
 uint64_t LoopProgram::reducedMask() const {
   uint64_t mask = 0;
   for (auto [d, dim] : llvm::enumerate(dims))

@@ -97,6 +97,7 @@ struct LoopProgram {
 
   bool lanesReduced() const { return laneDim >= 0 && dims[laneDim].reduced; }
   int64_t elements(bool reduced) const;
+  llvm::SmallVector<int64_t> steps() const; ///< of dims: how many points apart its indices are, row-major
   uint64_t reducedMask() const;
   /// Whether a node is an element of a table that code keeps in registers or close by: 16, 32, 128 or 256 numbers of
   /// four bytes, at a place that another node names.

@@ -107,15 +107,22 @@ def find_step(function: Function) -> int | None:
     return best if best is not None and weight(function.regions[best]) >= LEAST_OF_A_STEP else None
 
 
+def find_steps(function: Function) -> set[int]:
+    """That loop, and others whose warps meet for products of matrices: attention has one for each pass over the keys."""
+    step = find_step(function)
+    others = {i for i, region in enumerate(function.regions) if i > 0 and region.matrix and region.barriers}
+    return others if step is None else others | {step}
+
+
 def count_executions(work: Work) -> list[float]:
     """How often a thread passes through each region; a loop whose trips nobody knows counts as one."""
-    regions, step = work.function.regions, find_step(work.function)
+    regions, step, steps = work.function.regions, find_step(work.function), find_steps(work.function)
     counts = [1.0] * len(regions)
     for i, region in enumerate(regions[1:], 1):
         trips = region.trips
-        if i == step and work.steps:
+        if i in steps and work.steps:
             trips = work.steps
-        elif i == step and trips is None and region.matrix:
+        elif i in steps and trips is None and region.matrix:
             raise Unusable(f"{work.launch.kernel} multiplies matrices in a loop whose steps the artifact does not tell")
         elif i == step and trips is None and work.flops:
             trips = max(work.flops / 2 / (work.launch.blocks * work.threads * region.multiplications), 1)
@@ -165,7 +172,7 @@ def count_bytes(work: Work, counts: list[float]) -> float:
 
 def predict(machine: Machine, work: Work) -> Time:
     function, warps = work.function, math.ceil(work.threads / WARP)
-    counts, step = count_executions(work), find_step(function)
+    counts, step, steps = count_executions(work), find_step(function), find_steps(function)
     resident = count_resident(machine, function, work.threads, work.dynamic)
     # Where it fits into the cache, the kernel before has left it there.
     latency = machine.cache_latency if count_bytes(work, counts) < machine.cache_bytes / 2 else machine.memory_latency
@@ -180,7 +187,7 @@ def predict(machine: Machine, work: Work) -> Time:
         cycles, limits = 0.0, {}
         for i, (region, count) in enumerate(zip(function.regions, counts)):
             name, most = max(busy[i].items(), key=lambda item: item[1])
-            alone = most + wait_cycles(machine, region, i == step, latency)
+            alone = most + wait_cycles(machine, region, i in steps, latency)
             spent = count * max(blocks * most, alone)
             cycles += spent
             name = name if blocks * most >= alone else "latency"

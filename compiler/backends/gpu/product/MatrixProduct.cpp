@@ -11,9 +11,6 @@ using namespace mlir;
 
 namespace ortc::gpu {
 
-/// Of stages whose fragments warps load: chunks are swapped by the numbers of lines, not by addresses.
-static constexpr int64_t kLineAlignment = 128;
-
 namespace {
 
 using Store = llvm::function_ref<void(Value part, Value product, Value row, Value column, Value sum)>;

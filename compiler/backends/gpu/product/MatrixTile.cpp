@@ -13,7 +13,7 @@ namespace ortc::gpu {
 /// Shorter sides and sums leave most of a tensor core's products unused.
 static constexpr int64_t kLeastSide = 64, kLeastDepth = 64;
 
-static MatrixFormat formatOf(const ProductShape &shape) {
+MatrixFormat formatOf(const ProductShape &shape) {
   auto isHalf = [](Type type) { return type && type.isF16(); };
   if (isHalf(shape.row.narrow) && isHalf(shape.column.narrow))
     return {MatrixNumber::f16, 1, 1};

@@ -20,9 +20,6 @@ namespace ortc::gpu {
 
 /// Steps after which sums of f32 numbers leave the tensor core.
 inline constexpr int64_t kPromotedDepth = 32;
-/// Parts of 16 bits of a f32 number.
-inline constexpr int64_t kWideParts = 3;
-
 /// What a core multiplies of the numbers of both sides.
 struct MatrixFormat {
   MatrixNumber number = MatrixNumber::bf16;
@@ -59,6 +56,9 @@ struct MatrixPlan {
 
   int64_t threads() const { return tile.warps() * core->lanes; }
 };
+
+/// How the numbers of a product of f32 sums are multiplied.
+MatrixFormat formatOf(const ProductShape &shape);
 
 /// Nothing where a product is not for tensor cores: it is small, of f64, or the processor has none that are known.
 /// `usesTf32`: f32 numbers are rounded to TF32, where the processor has such products.

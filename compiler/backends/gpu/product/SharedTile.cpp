@@ -147,7 +147,7 @@ SmallVector<Value> SharedTile::zeros() {
 }
 
 /// The two bf16 numbers of an i32 as f32.
-static std::pair<Value, Value> extendPair(ThreadBuilder &b, Value pair) {
+std::pair<Value, Value> extendPair(ThreadBuilder &b, Value pair) {
   Value low = arith::ShLIOp::create(b, pair, b.constant32(16));
   Value high = arith::AndIOp::create(b, pair, b.constant32(-65536));
   return {arith::BitcastOp::create(b, b.getF32Type(), low),

@@ -12,6 +12,9 @@
 
 namespace ortc::gpu {
 
+/// Of tiles whose fragments warps load: chunks are swapped by the numbers of lines, not by addresses.
+inline constexpr int64_t kLineAlignment = 128;
+
 class SharedTile {
 public:
   /// `place`: a pointer to the tile of the first stage. `firstIndex`: the row or column of the product that the tile
@@ -120,5 +123,8 @@ private:
   llvm::SmallVector<mlir::Value>
       fragments; ///< by what of the chunk's number a line does not change; all of a lane's
 };
+
+/// Two bf16 numbers as `MatrixCore::roundPair` gives them, as f32.
+std::pair<mlir::Value, mlir::Value> extendPair(ThreadBuilder &b, mlir::Value pair);
 
 } // namespace ortc::gpu

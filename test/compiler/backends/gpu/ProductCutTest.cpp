@@ -100,8 +100,8 @@ TEST_F(ProductCutTest, MatrixCoresOfAmd) {
     ProductShape shape = shapeOf(rows, columns, depth);
     if (isNarrow)
       shape.row.narrow = shape.column.narrow = mlir::BFloat16Type::get(&context);
-    auto plan = planMatrix(shape, *findProcessor(processor));
-    auto nvidia = planMatrix(shape, *findProcessor("sm_80"));
+    auto plan = planMatrix(shape, *findProcessor(processor), /*usesTf32=*/false);
+    auto nvidia = planMatrix(shape, *findProcessor("sm_80"), /*usesTf32=*/false);
     EXPECT_TRUE(plan && nvidia && plan->parts == nvidia->parts);
     return std::to_string(plan->tile.rows) + "x" + std::to_string(plan->tile.columns);
   };
