@@ -83,11 +83,7 @@ struct JoinSumsPass : impl::JoinSumsPassBase<JoinSumsPass> {
 
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
-    SmallVector<func::FuncOp> entries;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(train::kEntry))
-        entries.push_back(function);
-    for (func::FuncOp entry : entries) {
+    for (func::FuncOp entry : findEntries(getOperation())) {
       bool changed = false;
       for (Group &group : findGroups(entry, symbols))
         if (group.calls.size() > 1) {
@@ -102,13 +98,7 @@ struct JoinSumsPass : impl::JoinSumsPassBase<JoinSumsPass> {
 
   /// What the blocks of a launch do; nothing where a call stays alone.
   static std::optional<int64_t> warpsOf(func::CallOp call, const SymbolTable &symbols) {
-    auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
-    auto kind = kernel->getAttrOfType<plan::KernelKindAttr>(plan::kKind);
-    if (!kind || kind.getValue() != plan::KernelKind::loop)
-      return std::nullopt;
-    std::string reason;
-    auto program = kernels::analyzeLoops(kernel.getArguments(),
-                                         kernel.getBody().front().getTerminator()->getOperands(), reason);
+    auto program = loopOf(call, symbols);
     auto warps = program ? kernels::joinedWarps(*program, /*sharesRows=*/true) : std::nullopt;
     if (!warps)
       return std::nullopt;

@@ -73,11 +73,7 @@ struct JoinUpdatesPass : impl::JoinUpdatesPassBase<JoinUpdatesPass> {
 
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
-    SmallVector<func::FuncOp> entries;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(train::kEntry))
-        entries.push_back(function);
-    for (func::FuncOp entry : entries)
+    for (func::FuncOp entry : findEntries(getOperation()))
       for (Group &group : findGroups(entry, symbols))
         if (group.calls.size() > 1)
           join(entry, group, symbols);
@@ -85,14 +81,9 @@ struct JoinUpdatesPass : impl::JoinUpdatesPassBase<JoinUpdatesPass> {
 
   /// What the blocks of a launch do (kernels::joinedWarps); nothing where a call stays alone.
   std::optional<int64_t> warpsOf(func::CallOp call, func::FuncOp entry, const SymbolTable &symbols) {
-    auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
-    auto kind = kernel->getAttrOfType<plan::KernelKindAttr>(plan::kKind);
-    if (!kind || kind.getValue() != plan::KernelKind::loop ||
-        !llvm::all_of(call.getResults(), [&](Value result) { return updatedTensor(result, entry); }))
+    if (!llvm::all_of(call.getResults(), [&](Value result) { return updatedTensor(result, entry); }))
       return std::nullopt;
-    std::string reason;
-    auto program = kernels::analyzeLoops(kernel.getArguments(),
-                                         kernel.getBody().front().getTerminator()->getOperands(), reason);
+    auto program = loopOf(call, symbols);
     return program ? kernels::joinedWarps(*program, sharesRows) : std::nullopt;
   }
 

@@ -4,6 +4,7 @@
 
 #include "dialects/nn/NnDialect.h"
 #include "dialects/plan/PlanDialect.h"
+#include "dialects/train/TrainDialect.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -92,6 +93,24 @@ func::CallOp joinCalls(ArrayRef<func::CallOp> calls, Operation *place, SymbolTab
     call.erase();
   }
   return whole;
+}
+
+SmallVector<func::FuncOp> findEntries(ModuleOp module) {
+  SmallVector<func::FuncOp> entries;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function->hasAttr(train::kEntry))
+      entries.push_back(function);
+  return entries;
+}
+
+std::optional<kernels::LoopProgram> loopOf(func::CallOp call, const SymbolTable &symbols) {
+  auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+  auto kind = kernel->getAttrOfType<plan::KernelKindAttr>(plan::kKind);
+  if (!kind || kind.getValue() != plan::KernelKind::loop)
+    return std::nullopt;
+  std::string reason;
+  return kernels::analyzeLoops(kernel.getArguments(), kernel.getBody().front().getTerminator()->getOperands(),
+                               reason);
 }
 
 } // namespace ortc::memory

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "compiler/kernels/loop/LoopProgram.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -26,6 +27,12 @@ using PairsOfCall = llvm::function_ref<llvm::SmallVector<std::pair<int64_t, int6
 /// and lets its results stand for those of the calls, which are erased. Users may stand before `place`.
 mlir::func::CallOp joinCalls(llvm::ArrayRef<mlir::func::CallOp> calls, mlir::Operation *place,
                              mlir::SymbolTable &symbols, PairsOfCall pairsOf);
+
+/// The functions of entries.
+llvm::SmallVector<mlir::func::FuncOp> findEntries(mlir::ModuleOp module);
+
+/// What a called kernel computes, where it is of kind loop.
+std::optional<kernels::LoopProgram> loopOf(mlir::func::CallOp call, const mlir::SymbolTable &symbols);
 
 /// What `value` is a reshape of, through any number of them.
 mlir::Value rootOf(mlir::Value value);

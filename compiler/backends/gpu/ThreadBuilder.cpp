@@ -197,14 +197,18 @@ Value ThreadBuilder::laneOfWave() {
   return callIntrinsic(getI32Type(), "llvm.amdgcn.mbcnt.hi", ValueRange{constant32(-1), lane});
 }
 
+Value ThreadBuilder::wordOfLane(Value word, Value lane) {
+  Value address = arith::ShLIOp::create(*this, lane, constant32(2));
+  return callIntrinsic(getI32Type(), "llvm.amdgcn.ds.bpermute", ValueRange{address, word});
+}
+
 Value ThreadBuilder::shuffleDown(Value value, int64_t distance) {
   return byWords(value, [&](Value word) -> Value {
     if (processor.isNvidia())
       return callIntrinsic(getI32Type(), "llvm.nvvm.shfl.sync.down.i32",
                            ValueRange{constant32(-1), word, constant32(distance), constant32(kWarp - 1)});
     Value from = arith::AddIOp::create(*this, laneOfWave(), constant32(distance));
-    Value address = arith::ShLIOp::create(*this, from, constant32(2));
-    return callIntrinsic(getI32Type(), "llvm.amdgcn.ds.bpermute", ValueRange{address, word});
+    return wordOfLane(word, from);
   });
 }
 
@@ -214,8 +218,7 @@ Value ThreadBuilder::shuffleXor(Value value, int64_t bit) {
       return callIntrinsic(getI32Type(), "llvm.nvvm.shfl.sync.bfly.i32",
                            ValueRange{constant32(-1), word, constant32(bit), constant32(kWarp - 1)});
     Value from = arith::XOrIOp::create(*this, laneOfWave(), constant32(bit));
-    Value address = arith::ShLIOp::create(*this, from, constant32(2));
-    return callIntrinsic(getI32Type(), "llvm.amdgcn.ds.bpermute", ValueRange{address, word});
+    return wordOfLane(word, from);
   });
 }
 
@@ -225,8 +228,7 @@ Value ThreadBuilder::fromFirstLane(Value value) {
       return callIntrinsic(getI32Type(), "llvm.nvvm.shfl.sync.idx.i32",
                            ValueRange{constant32(-1), word, constant32(0), constant32(kWarp - 1)});
     Value first = arith::AndIOp::create(*this, laneOfWave(), constant32(-kWarp));
-    Value address = arith::ShLIOp::create(*this, first, constant32(2));
-    return callIntrinsic(getI32Type(), "llvm.amdgcn.ds.bpermute", ValueRange{address, word});
+    return wordOfLane(word, first);
   });
 }
 

@@ -69,6 +69,8 @@ private:
   /// `move` on the 32-bit words of a value.
   Value byWords(Value value, llvm::function_ref<Value(Value)> move);
   Value laneOfWave();
+  /// The word that a lane of the wavefront has (AMD).
+  Value wordOfLane(Value word, Value lane);
 };
 
 } // namespace ortc::gpu

@@ -10,6 +10,7 @@
 #include "compiler/backends/emit/Reduction.h"
 #include "compiler/backends/gpu/attention/AttentionTiles.h"
 #include "compiler/backends/gpu/attention/KeyRange.h"
+#include "compiler/backends/gpu/product/BlockSums.h"
 #include "compiler/backends/gpu/product/ScalarAccess.h"
 #include "compiler/kernels/attention/OnlineSoftmax.h"
 #include "llvm/Support/MathExtras.h"
@@ -31,7 +32,6 @@ constexpr int64_t kHalves = 2;
 constexpr int64_t kBlockKeys = kPromotedDepth;
 constexpr int64_t kColumns = 8; ///< of an instruction
 constexpr int64_t kFragments = kBlockKeys / kColumns;
-constexpr int64_t kBlockSteps = kPromotedDepth / kFragment; ///< of the depth
 
 class AttentionEmitter : LoopWalk {
 public:
@@ -462,52 +462,17 @@ private:
 
   //===--- Products ---===//
 
-  /// Registers of a side by part, then step.
-  SmallVector<Values> loadParts(SharedTile &side, Value place, int64_t number, int64_t firstStep,
-                                int64_t parts) {
-    SmallVector<Values> registers;
-    for (int64_t part = 0; part < parts; ++part)
-      for (int64_t step = 0; step < kBlockSteps; ++step)
-        registers.push_back(side.loadFragment(place, number, firstStep + step, part));
-    return registers;
-  }
-
-  /// Adds the products of a block to four sums; of f32 numbers, sums of their own, small products of all steps first.
-  void addProducts(const MatrixFormat &format, ArrayRef<Values> ofRow, ArrayRef<Values> ofColumns,
-                   int64_t half, MutableArrayRef<Value> sums) {
-    Sums fresh(4, zero());
-    if (format.isExact())
-      llvm::copy(sums, fresh.begin());
-    for (auto [rowPart, columnPart] : format.pairs())
-      for (int64_t step = 0; step < kBlockSteps; ++step) {
-        ArrayRef<Value> columns = ofColumns[columnPart * kBlockSteps + step];
-        fresh = core.multiply(b, format.number, ofRow[rowPart * kBlockSteps + step], columns, half, fresh);
-      }
-    for (auto [sum, more] : llvm::zip_equal(sums, fresh))
-      sum = format.isExact() ? more : arith::AddFOp::create(b, sum, more).getResult();
-  }
-
-  /// The same with columns of a side, 16 times `firstPair` and those after it.
-  void addBlock(const MatrixFormat &format, ArrayRef<Values> ofRow, SharedTile &columns, Value place,
-                int64_t firstStep, int64_t firstPair, MutableArrayRef<Value> sums) {
-    for (int64_t pair = 0; pair < static_cast<int64_t>(sums.size()) / 8; ++pair) {
-      auto ofColumns = loadParts(columns, place, firstPair + pair, firstStep, format.columnParts);
-      for (int64_t half = 0; half < 2; ++half)
-        addProducts(format, ofRow, ofColumns, half, sums.slice((pair * 2 + half) * 4, 4));
-    }
-  }
-
   /// The scores of a block of keys.
   Sums multiplyScores(const AttentionLayout::Scores &tiles, int64_t block) {
     SharedTile rowTile = tileOf(tiles.rows, firstRow), keyTile = tileOf(tiles.keys, b.index(0));
     rowTile.prepareFragments(warpRow);
     keyTile.prepareFragments(b.index(0));
     Value rowPlace = rowTile.placeOf(b.index(0)), keyPlace = keyTile.placeOf(b.index(0));
-    const MatrixFormat &format = tiles.rows.plan.format;
+    const MatrixPlan &plan = tiles.rows.plan;
     Sums sums(kFragments * 4, zero());
-    for (int64_t first = 0; first < tiles.rows.plan.tile.depth / kFragment; first += kBlockSteps) {
-      auto ofRow = loadParts(rowTile, rowPlace, 0, first, format.rowParts);
-      addBlock(format, ofRow, keyTile, keyPlace, first, block * kBlockKeys / 16, sums);
+    for (int64_t first = 0; first < plan.tile.depth / kFragment; first += kBlockSteps) {
+      addBlock(b, plan, loadBlock(rowTile, rowPlace, 0, first, plan.format.rowParts), keyTile, keyPlace,
+               block * kBlockKeys / kFragment, first, sums);
     }
     return sums;
   }
@@ -547,7 +512,7 @@ private:
             registers.push_back(takePart(pair[0], pair[1], part + 1 == format.rowParts));
           }
       }
-    addBlock(format, ofRow, columns, place, block * kBlockSteps, 0, sums);
+    addBlock(b, tile.plan, ofRow, columns, place, 0, block * kBlockSteps, sums);
     return at + count;
   }
 

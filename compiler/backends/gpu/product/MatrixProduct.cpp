@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/product/MatrixProduct.h"
 
+#include "compiler/backends/gpu/product/BlockSums.h"
 #include "compiler/backends/gpu/product/GroupCore.h"
 #include "compiler/backends/gpu/product/GroupProduct.h"
 #include "compiler/backends/gpu/product/TensorCore.h"
@@ -151,11 +152,12 @@ private:
     Value rowPlace = rows.placeOf(stage), columnPlace = columns.placeOf(stage);
     const int64_t steps = tile.depth / kFragment;
     if (!plan.format.isExact()) {
-      for (int64_t first = 0; first < steps; first += kPromotedDepth / kFragment)
+      for (int64_t first = 0; first < steps; first += kBlockSteps)
         for (int64_t row = 0; row < rowTiles; ++row)
-          addPromoted(rows, columns, rowPlace, columnPlace, row, first,
-                      MutableArrayRef<Value>(sums).slice(row * columnTiles * core.sumValues,
-                                                         columnTiles * core.sumValues));
+          addBlock(b, plan, loadBlock(rows, rowPlace, row, first, plan.format.rowParts), columns, columnPlace,
+                   0, first,
+                   MutableArrayRef<Value>(sums).slice(row * columnTiles * core.sumValues,
+                                                      columnTiles * core.sumValues));
       return sums;
     }
     for (int64_t step = 0; step < steps; ++step) {
@@ -179,34 +181,6 @@ private:
 
   void addProduct(ValueRange rows, ValueRange columns, int64_t piece, MutableArrayRef<Value> sums) {
     llvm::copy(core.multiply(b, plan.format.number, rows, columns, piece, ValueRange(sums)), sums.begin());
-  }
-
-  /// The products of kPromotedDepth steps, of 16 rows, as sums of their own: small products of all steps first, so that
-  /// few are truncated beside large sums.
-  void addPromoted(SharedTile &rows, SharedTile &columns, Value rowPlace, Value columnPlace, int64_t row,
-                   int64_t firstStep, MutableArrayRef<Value> sums) {
-    const int64_t steps = kPromotedDepth / kFragment;
-    /// Fragments by part, then step.
-    auto loadParts = [&](SharedTile &side, Value place, int64_t number, int64_t parts) {
-      SmallVector<SmallVector<Value>> fragments;
-      for (int64_t part = 0; part < parts; ++part)
-        for (int64_t step = 0; step < steps; ++step)
-          fragments.push_back(side.loadFragment(place, number, firstStep + step, part));
-      return fragments;
-    };
-    auto ofRow = loadParts(rows, rowPlace, row, plan.format.rowParts);
-    for (int64_t column = 0; column < columnTiles; column += core.pieces) {
-      core.separate(b);
-      auto ofColumn = loadParts(columns, columnPlace, column / core.pieces, plan.format.columnParts);
-      for (int64_t piece = 0; piece < core.pieces; ++piece) {
-        Sums fresh = core.zeros(b);
-        for (auto [rowPart, columnPart] : plan.format.pairs())
-          for (int64_t step = 0; step < steps; ++step)
-            addProduct(ofRow[rowPart * steps + step], ofColumn[columnPart * steps + step], piece, fresh);
-        for (auto [sum, more] : llvm::zip_equal(sumsOf(sums, column + piece), fresh))
-          sum = arith::AddFOp::create(b, sum, more);
-      }
-    }
   }
 
   /// Of a row of sums in shared memory, in elements.
