@@ -7,6 +7,7 @@
 #include "compiler/options/Keys.h"
 #include "host/text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
