@@ -3,6 +3,7 @@
 #include "compiler/backends/emit/Reduction.h"
 
 #include "compiler/backends/emit/StorageConversion.h"
+#include "mlir/IR/TypeUtilities.h"
 
 #include <limits>
 
