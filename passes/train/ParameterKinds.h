@@ -3,6 +3,7 @@
 #pragma once
 
 #include "dialects/train/TrainDialect.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace ortc::train {

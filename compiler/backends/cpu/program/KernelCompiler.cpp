@@ -11,6 +11,7 @@
 #include "compiler/backends/cpu/object/Lowering.h"
 #include "compiler/backends/cpu/object/WholeModule.h"
 #include "compiler/backends/cpu/step/StepFunction.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Parser/Parser.h"
 
 #include "ortc/call.h"
