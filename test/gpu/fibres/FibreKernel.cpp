@@ -32,14 +32,37 @@ FibreKernel::FibreKernel(StringRef text, plan::KernelKind kind, StringRef name, 
     return;
   }
   kernel = std::move(*generated);
-  std::string bitcode;
   Status status = gpu::emitDeviceCode(*module, processor, options.numerics).moveTo(bitcode);
   if (status.isOk())
     status = HostCode::load(bitcode).moveTo(code);
   EXPECT_TRUE(status.isOk()) << status.getMessage();
 }
 
+std::vector<Fault> FibreKernel::listFaults() const {
+  std::vector<Fault> faults;
+  Status status = HostCode::listFaults(bitcode).moveTo(faults);
+  EXPECT_TRUE(status.isOk()) << status.getMessage();
+  return faults;
+}
+
+void FibreKernel::breakCode(const Fault &fault) {
+  Status status = HostCode::load(bitcode, &fault).moveTo(code);
+  EXPECT_TRUE(status.isOk()) << fault.name() << ": " << status.getMessage();
+}
+
 std::vector<char> FibreKernel::run(Order order) {
+  std::string failure;
+  std::vector<char> outputs = run(order, failure);
+  EXPECT_EQ(failure, "") << program.text;
+  return outputs;
+}
+
+std::vector<char> FibreKernel::run(Order order, std::string &failure) {
+  failure.clear();
+  auto expect = [&](bool isTrue, const std::string &otherwise) {
+    if (!isTrue && failure.empty())
+      failure = otherwise;
+  };
   constexpr size_t kGuard = 64;
   constexpr char kNobodys = char(0xff); // NaN in every type of floating point
   std::vector<std::vector<char>> memory;
@@ -64,13 +87,13 @@ std::vector<char> FibreKernel::run(Order order) {
   for (const gpu::Launch &launch : kernel.launches) {
     HostCode::Lane lane = code.find(launch.symbol);
     if (!lane) {
-      ADD_FAILURE() << "no function " << launch.symbol;
+      failure = "no function " + launch.symbol;
       return {};
     }
     Grid grid{launch.blocks, launch.threads, processor.subgroup, order};
-    std::string failure = fibres::run(grid, [&] { code.spoilShared(); }, [&] { lane(arguments.data()); });
-    EXPECT_EQ(failure, "") << launch.symbol << " of " << program.text;
-    EXPECT_TRUE(code.sharesAtMost(size_t(launch.sharedBytes))) << launch.symbol << " of " << program.text;
+    std::string wrong = fibres::run(grid, [&] { code.spoilShared(); }, [&] { lane(arguments.data()); });
+    expect(wrong.empty(), launch.symbol + ": " + wrong);
+    expect(code.sharesAtMost(size_t(launch.sharedBytes)), launch.symbol + " shares more than it says");
   }
 
   std::vector<char> outputs;
@@ -78,12 +101,11 @@ std::vector<char> FibreKernel::run(Order order) {
     const std::vector<char> &array = memory[places[inputs + number]];
     auto end = array.begin() + ptrdiff_t(program.sizeOf(type));
     outputs.insert(outputs.end(), array.begin(), end);
-    EXPECT_EQ(std::count(end, array.end(), kNobodys), array.end() - end)
-        << "wrote beyond the end of an output: " << program.text;
+    expect(std::count(end, array.end(), kNobodys) == array.end() - end, "wrote beyond the end of an output");
   }
   for (size_t i = 0; i < inputs; ++i)
     if (std::find(places.begin() + ptrdiff_t(inputs), places.end(), i) == places.end())
-      EXPECT_EQ(memory[i], given[i]) << "wrote input " << i << " of " << program.text;
+      expect(memory[i] == given[i], "wrote input " + std::to_string(i));
   return outputs;
 }
 

@@ -21,6 +21,13 @@ public:
   /// Runs all launches, with NaN in scratch and outputs, and returns the bytes of all outputs. What goes wrong is a
   /// failure of the test.
   std::vector<char> run(Order order);
+  /// The same, where what goes wrong is a `failure`, "" without one.
+  std::vector<char> run(Order order, std::string &failure);
+
+  /// What can be put into its code.
+  std::vector<Fault> listFaults() const;
+  /// Puts a fault into the code as it was generated.
+  void breakCode(const Fault &fault);
 
   /// Whether some launch has instructions for products of matrices.
   bool multipliesMatrices() const { return code.multipliesMatrices(); }
@@ -36,6 +43,7 @@ public:
 
 private:
   gpu::GpuKernel kernel;
+  std::string bitcode;
   HostCode code;
 };
 

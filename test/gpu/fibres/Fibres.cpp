@@ -44,6 +44,8 @@ public:
   uint32_t number = 0; ///< of the block
 
 private:
+  bool runLanes();
+  bool runOneWavefront();
   bool advanceWavefront(size_t first);
   void multiplyOf(size_t first, const std::vector<size_t> &lanes);
   std::string advanceBlock();
@@ -80,23 +82,47 @@ std::string Block::run(uint32_t n) {
     fibre.state = State::Ready;
   }
   while (true) {
-    if (grid.order == Order::Shuffled)
-      std::shuffle(order.begin(), order.end(), random);
-    for (size_t i : order)
-      if (fibres[i].state == State::Ready) {
-        current = i;
-        swapcontext(&scheduler, &fibres[i].context);
-      }
-    bool advances = false;
-    for (size_t first = 0; first < fibres.size(); first += size_t(grid.wavefront))
-      advances |= advanceWavefront(first);
-    if (advances)
+    bool isAlone = grid.order == Order::Ahead || grid.order == Order::Behind;
+    if (isAlone ? runOneWavefront() : runLanes())
       continue;
     if (std::all_of(fibres.begin(), fibres.end(), [](auto &fibre) { return fibre.state == State::Done; }))
       return "";
     if (std::string failure = advanceBlock(); !failure.empty())
       return failure;
   }
+}
+
+/// All lanes up to where they wait; whether some go on from there.
+bool Block::runLanes() {
+  if (grid.order == Order::Shuffled)
+    std::shuffle(order.begin(), order.end(), random);
+  for (size_t i : order)
+    if (fibres[i].state == State::Ready) {
+      current = i;
+      swapcontext(&scheduler, &fibres[i].context);
+    }
+  bool advances = false;
+  for (size_t first = 0; first < fibres.size(); first += size_t(grid.wavefront))
+    advances |= advanceWavefront(first);
+  return advances;
+}
+
+/// The same of one wavefront; false where all of them wait for the block.
+bool Block::runOneWavefront() {
+  const size_t size = size_t(grid.wavefront), count = (fibres.size() + size - 1) / size;
+  for (size_t i = 0; i < count; ++i) {
+    size_t first = (grid.order == Order::Behind ? count - 1 - i : i) * size;
+    bool advances = false;
+    for (current = first; current < std::min(fibres.size(), first + size); ++current)
+      if (fibres[current].state == State::Ready) {
+        swapcontext(&scheduler, &fibres[current].context);
+        advances = true;
+      }
+    advances |= advanceWavefront(first);
+    if (advances)
+      return true;
+  }
+  return false;
 }
 
 /// While all lanes wait, so that what they point to stays.

@@ -11,8 +11,9 @@
 
 namespace ortc::fibres {
 
-/// In which lanes run between two meetings.
-enum class Order { Forward, Reverse, Shuffled };
+/// In which lanes run between two meetings. Ahead: the first wavefront that can go on does so alone, as far as it can
+/// without the others; Behind: the last one.
+enum class Order { Forward, Reverse, Shuffled, Ahead, Behind };
 
 struct Grid {
   int64_t blocks = 1, threads = 1;

@@ -45,8 +45,8 @@ void multiplyMatrices(const MatrixUnit *unit, const void *first, const void *sec
 }
 constexpr StringRef kMultiply = "fibre_multiply";
 
-/// What a block may share at most.
-constexpr uint64_t kMostShared = 64 << 10;
+/// What a block may share at most, and room for places that a fault moves beyond it.
+constexpr uint64_t kMostShared = (64 << 10) + 4096;
 
 /// Makes code of the host from a module, in place.
 class Rewriter {
@@ -223,13 +223,27 @@ Expected<std::unique_ptr<orc::LLJIT>> createMachine() {
   return machine;
 }
 
+Expected<std::unique_ptr<Module>> parse(const std::string &bitcode, LLVMContext &context) {
+  return take(parseBitcodeFile(MemoryBufferRef(bitcode, "kernel"), context));
+}
+
 } // namespace
 
-Expected<HostCode> HostCode::load(const std::string &bitcode) {
-  auto context = std::make_unique<LLVMContext>();
-  auto module = take(parseBitcodeFile(MemoryBufferRef(bitcode, "kernel"), *context));
+Expected<std::vector<Fault>> HostCode::listFaults(const std::string &bitcode) {
+  LLVMContext context;
+  auto module = parse(bitcode, context);
   if (!module)
     return module.getStatus();
+  return fibres::listFaults(**module);
+}
+
+Expected<HostCode> HostCode::load(const std::string &bitcode, const Fault *fault) {
+  auto context = std::make_unique<LLVMContext>();
+  auto module = parse(bitcode, *context);
+  if (!module)
+    return module.getStatus();
+  if (fault)
+    putFault(**module, *fault);
   HostCode code;
   ORTC_TRY(createMachine().moveTo(code.machine));
   (*module)->setTargetTriple(code.machine->getTargetTriple());

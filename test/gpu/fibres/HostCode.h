@@ -3,6 +3,7 @@
 #pragma once
 
 #include "support/Expected.h"
+#include "test/gpu/fibres/Faults.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -16,8 +17,12 @@ namespace ortc::fibres {
 /// Kernels whose lanes are fibres.
 class HostCode {
 public:
-  /// `bitcode`: of one module (emitDeviceCode). Fails where it uses something of the GPU that fibres have not.
-  static Expected<HostCode> load(const std::string &bitcode);
+  /// `bitcode`: of one module (emitDeviceCode), with a fault where one is given. Fails where it uses something of the
+  /// GPU that fibres have not.
+  static Expected<HostCode> load(const std::string &bitcode, const Fault *fault = nullptr);
+
+  /// What can be put into it.
+  static Expected<std::vector<Fault>> listFaults(const std::string &bitcode);
 
   /// Calls a lane of a kernel with the pointers of its arguments.
   using Lane = void (*)(void *const *arguments);
