@@ -156,5 +156,5 @@ INSTANTIATE_TEST_SUITE_P(Bits, DeviceBitsTest,
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Narrow, DeviceBitsTest,
                          testing::Combine(testing::Values("lenet", "gpt2-tiny", "gru-forecast"),
-                                          testing::Values("bf16", "f16")),
+                                          testing::Values("bf16", "f16", "tf32")),
                          nameOf);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kSteps = 5;
 
-class DeviceTraining {
+class DevicePortableTest : public testing::TestWithParam<std::string> {
 protected:
   /// One artifact for x86-64 and sm_80.
   void compile(const std::string &model, std::vector<std::string> flags) {
@@ -40,8 +40,6 @@ protected:
 
   TemporaryFolder folder;
 };
-
-class DevicePortableTest : public DeviceTraining, public testing::TestWithParam<std::string> {};
 
 TEST_P(DevicePortableTest, HasTheBitsOfProcessors) {
   ZooEntry entry(GetParam());
@@ -83,65 +81,6 @@ INSTANTIATE_TEST_SUITE_P(Zoo, DevicePortableTest,
                          testing::Values("bert-tiny", "dlrm-tiny", "gpt2-tiny", "gru-forecast", "llama-tiny",
                                          "mlp-digits"),
                          [](const auto &info) { return caseName(info.param); });
-
-using NarrowCase = std::tuple<std::string, std::string>; // entry, precision
-
-class DeviceNarrowTest : public DeviceTraining, public testing::TestWithParam<NarrowCase> {};
-
-/// Norms of small batches make much of a rounding: losses of one way to round are off those of another as they are off
-/// those of float64.
-const std::vector<std::string> kUnsteady{"mobilenetv2-tiny", "resnet-tiny"};
-
-bool contains(const std::vector<std::string> &names, const std::string &name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// Products of narrow numbers: what is stored narrow depends on a family's kernels, so losses are near, not equal. A
-/// unit in the last place of bf16 is 8e-3, of f16 1e-3.
-TEST_P(DeviceNarrowTest, LossesAreNearThoseOfProcessors) {
-  auto [name, precision] = GetParam();
-  ZooEntry entry(name);
-  std::map<std::string, Values> golden = loadValues(entry.folder + "/golden.npz");
-  for (const auto &[kind, optimizer] : entry.optimizers) {
-    std::vector<std::string> flags{"--precision", precision, "--optimizer", optimizer};
-    flags.insert(flags.end(), entry.flags.begin(), entry.flags.end());
-    ASSERT_NO_FATAL_FAILURE(compile(entry.model(), flags));
-    std::vector<double> losses[2];
-    for (int number : {0, 1}) {
-      std::string file = folder / (std::to_string(number) + ".jsonl");
-      mustRun({"run", folder / "artifact", "--data", entry.data(), "--steps", std::to_string(kSteps),
-               "--no-shuffle", "--quiet", "--device", number ? "cuda" : "cpu", "--metrics", file});
-      losses[number] = loadLosses(file);
-      ASSERT_EQ(losses[number].size(), size_t(kSteps));
-    }
-    const std::vector<double> &exact = golden["loss/" + kind].data;
-    ASSERT_GE(exact.size(), size_t(kSteps));
-    double off = 0;
-    for (int i = 0; i < kSteps && contains(kUnsteady, name); ++i)
-      off = std::max(off, std::fabs(losses[0][i] - exact[i]));
-    for (int i = 0; i < kSteps; ++i)
-      EXPECT_NEAR(losses[1][i], losses[0][i], 1e-3 * std::fabs(losses[0][i]) + off) << kind << ", step " << i;
-  }
-}
-
-const std::vector<std::string> kNarrowFew{"lenet", "gpt2-tiny", "gru-forecast"};
-
-std::vector<std::string> listOthers() {
-  std::vector<std::string> others = listEntries();
-  std::erase_if(others, [](const std::string &name) { return contains(kNarrowFew, name); });
-  return others;
-}
-
-std::string narrowName(const testing::TestParamInfo<NarrowCase> &info) {
-  return caseName(std::get<0>(info.param) + "_" + std::get<1>(info.param));
-}
-
-INSTANTIATE_TEST_SUITE_P(Few, DeviceNarrowTest,
-                         testing::Combine(testing::ValuesIn(kNarrowFew), testing::Values("bf16", "f16")),
-                         narrowName);
-INSTANTIATE_TEST_SUITE_P(Others, DeviceNarrowTest,
-                         testing::Combine(testing::ValuesIn(listOthers()), testing::Values("bf16", "f16")),
-                         narrowName);
 
 /// What no model of the zoo is large enough for: a table whose gradient goes straight into its update, rows that a
 /// block sums, products whose depth is cut.

@@ -79,7 +79,12 @@ endfunction()
 # ortc_sweep(TEST ...): tests that repeat what others show, on more models, shapes or draws. tools/test leaves them out, tools/sweep
 # runs them.
 function(ortc_sweep)
-  set_tests_properties(${ARGN} PROPERTIES LABELS sweep)
+  set_property(TEST ${ARGN} APPEND PROPERTY LABELS sweep)
+endfunction()
+
+# ortc_gpu_set(TEST ...): tests that together show what GPUs compute, on the emulator (docs/testing.md): `ctest -L gpu-set` runs them.
+function(ortc_gpu_set)
+  set_property(TEST ${ARGN} APPEND PROPERTY LABELS gpu-set)
 endfunction()
 
 # ortc_gtest(NAME SOURCES ... DEPENDS ... [MLIR] [HOSTILE] [PLAIN] [SWEEP]): a GoogleTest program, run by ctest as one test. Skipped when a
