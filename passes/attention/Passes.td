@@ -13,7 +13,7 @@ def TileAttentionPass : Pass<"ortc-tile-attention", "::mlir::func::FuncOp"> {
     again for its gradient. Keys that a known mask hides from all rows of a tile are not looked at. Attention of fewer
     than `least` scores a head stays. With `iteration-bytes`, an iteration computes as many heads as have so many bytes
     of scores: a loop has one iteration where these are all. So has one whose heads are of `kernel-depth` elements at
-    most.
+    most, whatever `least` is.
 
     ```mlir
     %s = nn.dot %q, %k batch = [0] x [0] contract = [2] x [2]

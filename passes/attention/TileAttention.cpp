@@ -297,10 +297,12 @@ struct TileAttentionPass : impl::TileAttentionPassBase<TileAttentionPass> {
     bool isTiled = false;
     for (nn::SoftmaxOp op : all) {
       Leads leads;
-      auto match = matchAttention(op, least);
+      auto match = matchAttention(op, kernelDepth > 0 ? 1 : least); // kernels take attention of any size
       if (!match)
         continue;
       bool isWhole = isForKernel(*match);
+      if (!isWhole && match->rows * match->keys < least)
+        continue;
       if (!leads.find(*match, isWhole ? INT64_MAX : iterationBytes))
         continue;
       int64_t leastRows = (match->rows + kMostWantedTiles - 1) / kMostWantedTiles;
