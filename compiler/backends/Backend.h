@@ -24,12 +24,15 @@
 
 namespace ortc::backends {
 
+class KernelCache;
+
 /// How code is made.
 struct CodeOptions {
   Numerics numerics = Numerics::Fast;
   bool usesTf32 = false;                     ///< products of f32 numbers are those of numbers rounded to TF32
   unsigned threads = 1;                      ///< of the compiler
   std::optional<KernelChoices> choices = {}; ///< KernelBlocking is complete only with them
+  KernelCache *cache = nullptr;              ///< of code that LLVM has made before; null: none
   std::string assembler;                     ///< path of the vendor's, for targets that use it; empty: none
 };
 

@@ -7,6 +7,7 @@
 #include "compiler/artifact/ArtifactBuilder.h"
 #include "compiler/artifact/ArtifactWriter.h"
 #include "compiler/autodiff/Differentiate.h"
+#include "compiler/backends/KernelCache.h"
 #include "compiler/driver/CheckFamilies.h"
 #include "compiler/driver/CheckNames.h"
 #include "compiler/driver/FindTargets.h"
@@ -137,7 +138,8 @@ private:
   Diagnostics diagnostics;
   ModelFacts model;
   tuning::TuneCache tuned;
-  std::vector<CodeMaker> codeMakers; ///< one for each family
+  std::unique_ptr<backends::KernelCache> cache; ///< null: none
+  std::vector<CodeMaker> codeMakers;            ///< one for each family
 };
 
 } // namespace
@@ -169,9 +171,11 @@ Status Compilation::prepare() {
     std::string suffix = compiled.families.empty() ? "" : "@" + name;
     compiled.families.push_back({std::move(family), std::move(name), std::move(suffix), {}, {}, {}});
   }
+  if (!options.kernelCache.empty())
+    ORTC_TRY(backends::KernelCache::open(options.kernelCache).moveTo(cache));
   const kernels::ProgramKernels *before = nullptr;
   for (FamilyProgram &family : compiled.families) {
-    codeMakers.emplace_back(options, extras, diagnostics, family, before, compiled.facts, tuned);
+    codeMakers.emplace_back(options, extras, diagnostics, family, before, compiled.facts, tuned, cache.get());
     before = &family.kernels;
   }
   std::string path = extras.tuning.path();
@@ -464,6 +468,8 @@ Status Compilation::place() {
 Status Compilation::code() {
   for (CodeMaker &maker : codeMakers)
     ORTC_TRY(maker.code());
+  if (std::string problem = cache ? cache->getProblem() : ""; !problem.empty())
+    compiled.notes.push_back(std::move(problem));
   return Status();
 }
 

@@ -37,9 +37,9 @@ struct CompileExtras {
 Status checkRequest(const CompileOptions &options, const CompileExtras &extras);
 
 /// Compiles as the options say: up to the phase `compileTo`, or else to an artifact. Reads the model and files that it
-/// names. Prints nothing and writes no file but the cache of `tuning`; `output`, `report`, `dumpIr` and `dumpBuffers`
-/// are the caller's. Fails with the exit status of `ortc train`: 2 for a model or options that are refused, 1 where
-/// files fail. May be called several times and from several threads at once.
+/// names. Prints nothing and writes no file but the caches of `tuning` and of kernels; `output`, `report`, `dumpIr` and
+/// `dumpBuffers` are the caller's. Fails with the exit status of `ortc train`: 2 for a model or options that are
+/// refused, 1 where files fail. May be called several times and from several threads at once.
 Expected<Compiled> compile(const CompileOptions &options, const CompileExtras &extras = {});
 
 } // namespace ortc::driver

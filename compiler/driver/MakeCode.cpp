@@ -138,6 +138,7 @@ backends::CodeOptions CodeMaker::codeOptions(const backends::Target &target) con
   how.numerics = options.numerics;
   how.usesTf32 = options.precision == Precision::TF32;
   how.threads = countProcessors();
+  how.cache = cache;
   how.assembler = options.ptxas;
   if (!extras.tuning.path().empty())
     how.choices = tuned.choices(target.describe(how.numerics));

@@ -11,12 +11,13 @@ namespace ortc::driver {
 /// Makes a program run on the targets of a family.
 class CodeMaker {
 public:
-  /// `program` knows its targets. `before`: kernels of the family before it, or null. All arguments must outlive it.
+  /// `program` knows its targets. `before`: kernels of the family before it, or null. `cache`: of code, or null. All
+  /// arguments must outlive it.
   CodeMaker(const CompileOptions &options, const CompileExtras &extras, const Diagnostics &diagnostics,
             FamilyProgram &program, const kernels::ProgramKernels *before, report::CompileFacts &facts,
-            tuning::TuneCache &tuned)
+            tuning::TuneCache &tuned, backends::KernelCache *cache)
       : options(options), extras(extras), diagnostics(diagnostics), program(program), before(before),
-        facts(facts), tuned(tuned) {}
+        facts(facts), tuned(tuned), cache(cache) {}
 
   /// Cuts the program into kernels.
   Status fuse();
@@ -44,6 +45,7 @@ private:
   const kernels::ProgramKernels *const before; ///< of the family before this one, or null
   report::CompileFacts &facts;
   tuning::TuneCache &tuned;
+  backends::KernelCache *const cache;
   mlir::OwningOpRef<mlir::ModuleOp> outlined; ///< before it was placed, where measuring may place it again
 };
 

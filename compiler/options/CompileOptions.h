@@ -244,6 +244,7 @@ struct CompileOptions {
   uint32_t maxWorkers = 2;
   std::vector<std::string> targets{"host"}; ///< as given; never empty, no name twice
   std::string ptxas;                        ///< path of NVIDIA's assembler; empty: none
+  std::string kernelCache;                  ///< folder of code that LLVM has made before; empty: none
   std::optional<EmitSpec> emit;             ///< absent: the artifact alone
   std::string wasmRuntime;                  ///< path of libortc_wasm.a, for --emit wasm
   ObjectFormat objectFormat = ObjectFormat::Elf;

@@ -48,6 +48,7 @@ void addCheckCommand(CLI::App &app, Action &action) {
                              ? Status()
                              : Status::refusal("'" + text + "' is neither differences nor evaluator");
                 });
+  addKernelCacheFlag(line, compile);
   line.addHidden(
       "--mutate-gradient", "OPERATION:OPERAND[:FACTOR]", "for tests: makes a gradient rule wrong",
       [options](const std::string &text) { return parseMutation(text).moveTo(options->compile.mutation); });

@@ -36,6 +36,8 @@ struct TargetFlags {
 
 /// Flags that `train` and `plan` share: how it is trained; what the code is for.
 void addTrainingFlags(CommandLine &line, CompileOptions &options);
+/// --kernel-cache, which ORTC_KERNEL_CACHE gives where the flag does not.
+void addKernelCacheFlag(CommandLine &line, CompileOptions &options);
 void addTargetFlags(CommandLine &line, CompileOptions &options, TargetFlags flags);
 
 void addTrainCommand(CLI::App &app, Action &action);

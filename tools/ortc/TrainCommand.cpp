@@ -13,6 +13,7 @@
 #include "llvm/Support/Program.h"
 
 #include <cfloat>
+#include <cstdlib>
 
 namespace ortc::tool {
 namespace {
@@ -279,6 +280,16 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, TargetFlags flag
       fill(parseParameters, options.parameters));
 }
 
+void addKernelCacheFlag(CommandLine &line, CompileOptions &options) {
+  if (const char *folder = std::getenv("ORTC_KERNEL_CACHE"))
+    options.kernelCache = folder;
+  line.addText(
+      "--kernel-cache", "DIR",
+      "keeps compiled kernels in this folder and takes those it has; default: ORTC_KERNEL_CACHE of the "
+      "environment, or none",
+      options.kernelCache);
+}
+
 /// A program by its path, or by a name that PATH has.
 static Expected<std::string> findProgram(std::string_view name) {
   if (auto found = llvm::sys::findProgramByName(name); found && llvm::sys::fs::can_execute(*found))
@@ -331,6 +342,7 @@ void addTrainCommand(CLI::App &app, Action &action) {
                 "NVIDIA's assembler: adds machine code for the NVIDIA GPUs that --target names; default: the "
                 "driver assembles when an artifact is opened",
                 fill(findProgram, state->options.ptxas));
+  addKernelCacheFlag(line, state->options);
   addReportFlags(line, state->options, state->tuning);
   line.setExample("ortc train model.onnx -o model --shape batch=64 --loss cross_entropy --optimizer "
                   "adamw:lr=3e-3 --target native\n"

@@ -71,6 +71,7 @@ class Flags(TypedDict, total=False):
     emit: str
     object: str
     ptxas: Path
+    kernel_cache: Path
     tune: bool
     tune_cache: Path
     compile_to: str

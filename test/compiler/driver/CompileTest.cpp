@@ -4,7 +4,14 @@
 
 #include "compiler/driver/Compile.h"
 #include "compiler/pipeline/Phases.h"
+#include "test/host/data_files.h"
 
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sys/resource.h>
 #include <thread>
 
 using namespace ortc;
@@ -52,6 +59,66 @@ TEST(CompileTest, PrintsNothing) {
   EXPECT_FALSE(driver::compile(unbound));
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+// Kernels of three vendors, made, taken from the cache, and made again where entries are damaged.
+TEST(CompileTest, KernelsOfACacheChangeNoByte) {
+  host::test::TemporaryFolder folder;
+  CompileOptions options = makeOptions();
+  options.targets = {"x86-64-v3", "wasm32", "sm_80", "gfx942"};
+  const artifact::Bytes plain = compileToBytes(options);
+  options.kernelCache = folder / "kernels";
+  EXPECT_EQ(compileToBytes(options), plain);
+  auto rewrite = [&](const std::function<void(const std::string &)> &change) {
+    size_t count = 0;
+    for (const auto &each : std::filesystem::directory_iterator(options.kernelCache))
+      if (each.path().filename().string().starts_with("llvmcache-"))
+        change(each.path()), ++count;
+    return count;
+  };
+  std::filesystem::file_time_type old{};
+  size_t made = rewrite([&](const std::string &path) { std::filesystem::last_write_time(path, old); });
+  EXPECT_GT(made, 20u);
+  EXPECT_EQ(compileToBytes(options), plain);
+  EXPECT_EQ(rewrite([&](const std::string &path) {
+              EXPECT_EQ(std::filesystem::last_write_time(path), old) << "made again: " << path;
+              std::ofstream(path, std::ios::app) << "more";
+            }),
+            made);
+  EXPECT_EQ(compileToBytes(options), plain);
+  rewrite([&](const std::string &path) { EXPECT_NE(std::filesystem::last_write_time(path), old) << path; });
+}
+
+TEST(CompileTest, ACacheThatCannotBeWrittenIsANote) {
+  host::test::TemporaryFolder folder;
+  CompileOptions options = makeOptions();
+  const artifact::Bytes plain = compileToBytes(options);
+  options.kernelCache = folder / "kernels";
+  struct rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  struct rlimit none = {0, before.rlim_max};
+  auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  Expected<driver::Compiled> compiled = driver::compile(options);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_TRUE(static_cast<bool>(compiled)) << compiled.getStatus().getMessage();
+  EXPECT_EQ(compiled->file, plain);
+  EXPECT_EQ(std::count(compiled->notes.begin(), compiled->notes.end(),
+                       "--kernel-cache '" + options.kernelCache +
+                           "': code of kernels cannot be kept there: File too large"),
+            1);
+}
+
+TEST(CompileTest, RefusesACacheThatOthersMayWrite) {
+  host::test::TemporaryFolder folder;
+  CompileOptions options = makeOptions();
+  options.kernelCache = folder / "kernels";
+  std::filesystem::create_directory(options.kernelCache);
+  std::filesystem::permissions(options.kernelCache, std::filesystem::perms::all);
+  Status status = driver::compile(options).getStatus();
+  EXPECT_EQ(status.getCode(), ExitCode::Refused);
+  EXPECT_NE(status.getMessage().find("others may write there"), std::string::npos) << status.getMessage();
 }
 
 // Flags and names of files are bytes, and the manifest is text.

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/object/Object.h"
 
+#include "compiler/backends/KernelCache.h"
 #include "compiler/backends/cpu/isa/Architecture.h"
 #include "compiler/backends/cpu/object/LongIntegers.h"
 #include "compiler/backends/cpu/object/NarrowIndices.h"
 #include "compiler/backends/cpu/object/SoftDoubles.h"
+#include "compiler/backends/cpu/object/StoredObject.h"
 #include "compiler/backends/emit/LlvmModule.h"
 
 #include "llvm/CodeGen/AsmPrinter.h"
@@ -91,6 +93,56 @@ private:
 
 } // namespace
 
+/// LLVM IR as the object needs it.
+static llvm::Error prepare(llvm::Module &code, const llvm::TargetMachine &machine, const Target &target,
+                           bool optimizeForSize) {
+  if (machine.isPositionIndependent())
+    code.setPICLevel(llvm::PICLevel::SmallPIC);
+  setFunctionAttributes(code, target, optimizeForSize);
+  for (llvm::GlobalVariable &global : code.globals()) {
+    if (!global.isConstant())
+      return error("global '" + global.getName() + "' is writable, a code blob has no data");
+    global.setDSOLocal(true);
+  }
+  return llvm::Error::success();
+}
+
+/// Where an object is kept: all that compile() and LLVM know beside the module.
+static std::string makeKey(const llvm::Module &code, const Target &target, bool optimizeForSize) {
+  const Isa &isa = target.isa;
+  std::string how;
+  llvm::raw_string_ostream(how) << isa.triple << ' ' << isa.cpu << ' ' << isa.features << ' ' << isa.tuneCpu
+                                << ' ' << optimizeForSize << isa.softDoubles << isa.expandsLong;
+  return backends::KernelCache::makeKey(code, how);
+}
+
+/// Optimises the module, and makes the object.
+static llvm::Expected<Object> compile(llvm::Module &code, llvm::TargetMachine &machine, const Target &target,
+                                      const ObjectOptions &options) {
+  if (target.isa.expandsLong)
+    narrowIndices(code);
+  optimize(code, machine,
+           options.optimizeForSize ? llvm::OptimizationLevel::Os : llvm::OptimizationLevel::O2);
+  if (target.isa.softDoubles) // conversions of i64 with less code than by f64
+    expandDoubles(code);
+  if (target.isa.expandsLong)
+    expandLongIntegers(code);
+  if (options.onOptimized)
+    options.onOptimized(code);
+
+  llvm::SmallVector<char, 0> buffer;
+  llvm::raw_svector_ostream stream(buffer);
+  Object object;
+  object.architecture = target.isa.architecture;
+  EmissionPasses passes(object.frames, *object.architecture);
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile,
+                                  /*DisableVerify=*/true))
+    return error("LLVM cannot emit objects for target '" + target.name + "'");
+  passes.run(code);
+  object.bytes.assign(buffer.begin(), buffer.end());
+  return object;
+}
+
 llvm::Expected<Object> emitObject(mlir::ModuleOp module, const Target &target, const ObjectOptions &options) {
   auto machine = createMachine(target);
   if (!machine)
@@ -99,35 +151,17 @@ llvm::Expected<Object> emitObject(mlir::ModuleOp module, const Target &target, c
   std::unique_ptr<llvm::Module> code = translateToLLVMIR(module, context, **machine);
   if (!code)
     return error("translation to LLVM IR failed");
-  if ((*machine)->isPositionIndependent())
-    code->setPICLevel(llvm::PICLevel::SmallPIC);
-  setFunctionAttributes(*code, target, options.optimizeForSize);
-  for (llvm::GlobalVariable &global : code->globals()) {
-    if (!global.isConstant())
-      return error("global '" + global.getName() + "' is writable, a code blob has no data");
-    global.setDSOLocal(true);
-  }
-  if (target.isa.expandsLong)
-    narrowIndices(*code);
-  optimize(*code, **machine,
-           options.optimizeForSize ? llvm::OptimizationLevel::Os : llvm::OptimizationLevel::O2);
-  if (target.isa.softDoubles) // conversions of i64 with less code than by f64
-    expandDoubles(*code);
-  if (target.isa.expandsLong)
-    expandLongIntegers(*code);
-  if (options.onOptimized)
-    options.onOptimized(*code);
-
-  llvm::SmallVector<char, 0> buffer;
-  llvm::raw_svector_ostream stream(buffer);
-  Object object;
-  object.architecture = target.isa.architecture;
-  EmissionPasses passes(object.frames, *object.architecture);
-  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile,
-                                      /*DisableVerify=*/true))
-    return error("LLVM cannot emit objects for target '" + target.name + "'");
-  passes.run(*code);
-  object.bytes.assign(buffer.begin(), buffer.end());
+  if (llvm::Error failed = prepare(*code, **machine, target, options.optimizeForSize))
+    return failed;
+  if (!options.cache || options.onOptimized)
+    return compile(*code, **machine, target, options);
+  const std::string key = makeKey(*code, target, options.optimizeForSize);
+  if (std::optional<std::string> kept = options.cache->find(key))
+    if (std::optional<Object> object = readObject(*kept, *target.isa.architecture))
+      return std::move(*object);
+  auto object = compile(*code, **machine, target, options);
+  if (object)
+    options.cache->keep(key, writeObject(*object));
   return object;
 }
 

@@ -15,6 +15,10 @@ namespace llvm {
 class Module;
 }
 
+namespace ortc::backends {
+class KernelCache;
+}
+
 namespace ortc::cpu {
 
 using Bytes = std::vector<uint8_t>;
@@ -29,7 +33,9 @@ struct Object {
 struct ObjectOptions {
   /// Small code instead of fast code: two to six times slower, a third of the size.
   bool optimizeForSize = false;
-  /// Called with the optimised LLVM module before code is emitted, for dumps. May be empty.
+  backends::KernelCache *cache = nullptr; ///< of code that LLVM has made before; null: none
+  /// Called with the optimised LLVM module before code is emitted, for dumps. May be empty; nothing is taken
+  /// from a cache otherwise.
   std::function<void(const llvm::Module &)> onOptimized;
 };
 

@@ -46,8 +46,8 @@ struct Job {
 /// Runs jobs in a context of its own.
 class Worker {
 public:
-  Worker(const Target &target, const GeneratorOptions &options)
-      : target(target), options(options), context(MLIRContext::Threading::DISABLED) {
+  Worker(const Target &target, const GeneratorOptions &options, backends::KernelCache *cache)
+      : target(target), options(options), cache(cache), context(MLIRContext::Threading::DISABLED) {
     backends::loadKernelDialects(context);
   }
 
@@ -77,7 +77,7 @@ public:
         job.error = "kernel " + function.getSymName().str() + " cannot be generated";
       return;
     }
-    auto object = emitObject(*module, target, {target.isa.forSize, {}});
+    auto object = emitObject(*module, target, {target.isa.forSize, cache, {}});
     if (object)
       job.object = std::move(*object);
     else
@@ -87,6 +87,7 @@ public:
 private:
   const Target &target;
   GeneratorOptions options;
+  backends::KernelCache *const cache;
   MLIRContext context;
 };
 
@@ -140,7 +141,7 @@ static void exportStep(ModuleOp module, StringRef symbol, size_t number) {
 
 /// Adds the step functions, and links all.
 static Status emitSteps(ModuleOp module, const SymbolTable &symbols, const kernels::ProgramKernels &kernels,
-                        const Target &target, Numerics numerics, ProgramCode &code,
+                        const Target &target, const CodeOptions &options, ProgramCode &code,
                         std::vector<Object> &objects) {
   llvm::StringMap<StepKernel> steps;
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
@@ -157,13 +158,14 @@ static Status emitSteps(ModuleOp module, const SymbolTable &symbols, const kerne
   std::vector<PointerCalls> pointerCalls;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     std::string symbol = "step_" + program.getSymName().str();
-    pointerCalls.push_back(createStepFunction(*stepModule, program, symbol, steps, target.isa, numerics));
+    pointerCalls.push_back(
+        createStepFunction(*stepModule, program, symbol, steps, target.isa, options.numerics));
     if (target.isa.architecture->isModule())
       exportStep(*stepModule, symbol, entries.size());
     entries.push_back(
         {artifact::findEntryRole(program.getRole()), static_cast<uint32_t>(program.getBinding()), 0, symbol});
   }
-  auto object = emitObject(*stepModule, target);
+  auto object = emitObject(*stepModule, target, {false, options.cache, {}});
   if (!object)
     return Status::failure(llvm::toString(object.takeError()));
   objects.push_back(std::move(*object));
@@ -206,10 +208,12 @@ static std::vector<Job> makeJobs(const SymbolTable &symbols, const std::vector<s
 }
 
 /// Runs all jobs; fails with the first error.
-static Status runJobs(std::vector<Job> &jobs, const Target &target, const GeneratorOptions &options,
-                      unsigned threads) {
-  backends::runJobs(jobs.size(), threads, [&]() -> std::function<void(size_t)> {
-    return [&, worker = std::make_shared<Worker>(target, options)](size_t i) { worker->run(jobs[i]); };
+static Status runJobs(std::vector<Job> &jobs, const Target &target, const GeneratorOptions &generator,
+                      const CodeOptions &options) {
+  backends::runJobs(jobs.size(), options.threads, [&]() -> std::function<void(size_t)> {
+    return [&, worker = std::make_shared<Worker>(target, generator, options.cache)](size_t i) {
+      worker->run(jobs[i]);
+    };
   });
   for (const Job &job : jobs)
     if (!job.error.empty())
@@ -229,8 +233,8 @@ static GeneratorOptions makeGeneratorOptions(const CodeOptions &options,
 
 /// Runs the jobs of `names`, and adds what comes of them.
 static Status makeAll(std::vector<Job> &jobs, const std::vector<std::string> &names, const Target &target,
-                      const GeneratorOptions &generator, unsigned threads, MadeKernels &made) {
-  ORTC_TRY(runJobs(jobs, target, generator, threads));
+                      const GeneratorOptions &generator, const CodeOptions &options, MadeKernels &made) {
+  ORTC_TRY(runJobs(jobs, target, generator, options));
   for (auto [job, name] : llvm::zip_equal(jobs, names)) {
     MadeKernel &kernel = made[name];
     kernel.info = std::move(job.info);
@@ -246,8 +250,7 @@ Status makeKernels(ModuleOp module, const std::vector<std::string> &names, const
   std::vector<Job> jobs = makeJobs(symbols, names, options);
   for (auto [job, name] : llvm::zip_equal(jobs, names))
     job.isSurvey = !compiles || isCheck(symbols.lookup(name));
-  return makeAll(jobs, names, target, makeGeneratorOptions(options, /*checkNames=*/{}), options.threads,
-                 made);
+  return makeAll(jobs, names, target, makeGeneratorOptions(options, /*checkNames=*/{}), options, made);
 }
 
 /// Whether the scratch of every kernel has the room that was planned for it.
@@ -272,8 +275,7 @@ Expected<ProgramCode> compileKernels(ModuleOp module, const kernels::ProgramKern
   ORTC_TRY(checkReach(module, target));
   SymbolTable symbols(module);
   std::vector<Job> jobs = makeJobs(symbols, missing, options);
-  ORTC_TRY(makeAll(jobs, missing, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,
-                   made));
+  ORTC_TRY(makeAll(jobs, missing, target, makeGeneratorOptions(options, kernels.checkNames), options, made));
   ProgramCode code;
   std::vector<Object> objects;
   for (const std::string &name : kernels.names) {
@@ -282,7 +284,7 @@ Expected<ProgramCode> compileKernels(ModuleOp module, const kernels::ProgramKern
     made[name].object.reset();
   }
   ORTC_TRY(checkScratch(symbols, kernels, code.kernels, target));
-  ORTC_TRY(emitSteps(module, symbols, kernels, target, options.numerics, code, objects));
+  ORTC_TRY(emitSteps(module, symbols, kernels, target, options, code, objects));
   return code;
 }
 
@@ -297,7 +299,7 @@ Expected<ProgramCode> compileVariants(ModuleOp module, const std::vector<KernelV
     job.name = variant.name;
     job.choices = &variant.choices;
   }
-  ORTC_TRY(runJobs(jobs, target, generator, options.threads));
+  ORTC_TRY(runJobs(jobs, target, generator, options));
   ProgramCode code;
   std::vector<Object> objects;
   for (Job &job : jobs) {

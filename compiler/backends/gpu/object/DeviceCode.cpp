@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/object/DeviceCode.h"
 
+#include "compiler/backends/KernelCache.h"
 #include "compiler/backends/emit/Linker.h"
 #include "compiler/backends/emit/LlvmModule.h"
 #include "compiler/backends/emit/Lowering.h"
@@ -139,7 +140,43 @@ static Expected<std::string> generate(llvm::Module &code, llvm::TargetMachine &m
   return std::string(buffer.begin(), buffer.end());
 }
 
-Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor, Numerics numerics) {
+/// What `make` makes of a module, or made before.
+static Expected<std::string> findOrMake(llvm::Module &code, const Processor &processor,
+                                        backends::KernelCache *cache,
+                                        llvm::function_ref<Expected<std::string>()> make) {
+  if (!cache)
+    return make();
+  std::string key = backends::KernelCache::makeKey(
+      code, (processor.triple + " " + processor.name + " " + processor.features).str());
+  if (std::optional<std::string> kept = cache->find(key))
+    return std::move(*kept);
+  Expected<std::string> made = make();
+  if (made)
+    cache->keep(key, *made);
+  return made;
+}
+
+/// Optimises the module, and makes PTX or bitcode.
+static Expected<std::string> compile(llvm::Module &code, llvm::TargetMachine &machine,
+                                     const Processor &processor) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  optimize(code, machine, llvm::OptimizationLevel::O2, tuning);
+  for (llvm::Function &function : code)
+    if (function.isDeclaration() && !function.isIntrinsic() && !function.use_empty())
+      return Status::failure("device function '" + function.getName().str() + "' is not defined");
+  if (processor.isNvidia()) {
+    Expected<std::string> text = generate(code, machine, llvm::CodeGenFileType::AssemblyFile);
+    return text ? Expected<std::string>(withoutHead(*text)) : text;
+  }
+  std::string bitcode;
+  llvm::raw_string_ostream stream(bitcode);
+  llvm::WriteBitcodeToFile(code, stream);
+  return bitcode;
+}
+
+Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor, Numerics numerics,
+                                     backends::KernelCache *cache) {
   Expected<std::unique_ptr<llvm::TargetMachine>> machine = createMachine(processor);
   if (!machine)
     return machine.getStatus();
@@ -159,26 +196,12 @@ Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor
   // LLVM's default is version 6, which HIP 6 knew late (CLR of October 2024 refuses it) and nothing here needs.
   if (!processor.isNvidia())
     code->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 500);
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = false;
-  optimize(*code, **machine, llvm::OptimizationLevel::O2, tuning);
-  for (llvm::Function &function : *code)
-    if (function.isDeclaration() && !function.isIntrinsic() && !function.use_empty())
-      return Status::failure("device function '" + function.getName().str() + "' is not defined");
-
-  if (processor.isNvidia()) {
-    Expected<std::string> text = generate(*code, **machine, llvm::CodeGenFileType::AssemblyFile);
-    return text ? Expected<std::string>(withoutHead(*text)) : text;
-  }
-  std::string bitcode;
-  llvm::raw_string_ostream stream(bitcode);
-  llvm::WriteBitcodeToFile(*code, stream);
-  return bitcode;
+  return findOrMake(*code, processor, cache, [&] { return compile(*code, **machine, processor); });
 }
 
 /// AMD's loader reads one description of all kernels of an object: they are one module.
 static Expected<std::string> generateTogether(const std::vector<std::string> &pieces,
-                                              const Processor &processor) {
+                                              const Processor &processor, backends::KernelCache *cache) {
   Expected<std::unique_ptr<llvm::TargetMachine>> machine = createMachine(processor);
   if (!machine)
     return machine.getStatus();
@@ -194,13 +217,14 @@ static Expected<std::string> generateTogether(const std::vector<std::string> &pi
     if (linker.linkInModule(std::move(*module)))
       return Status::failure("kernels cannot be put together");
   }
-  return generate(whole, **machine, llvm::CodeGenFileType::ObjectFile);
+  return findOrMake(whole, processor, cache,
+                    [&] { return generate(whole, **machine, llvm::CodeGenFileType::ObjectFile); });
 }
 
 Expected<std::vector<uint8_t>> linkDeviceCode(const std::vector<std::string> &pieces,
-                                              const Processor &processor) {
+                                              const Processor &processor, backends::KernelCache *cache) {
   if (!processor.isNvidia()) {
-    Expected<std::string> object = generateTogether(pieces, processor);
+    Expected<std::string> object = generateTogether(pieces, processor, cache);
     if (!object)
       return object.getStatus();
     auto linked = runLinker(LinkerFlavour::Elf, {"-shared", "--no-undefined"}, {StringRef(*object)});

@@ -37,8 +37,8 @@ struct Job {
 
 class Worker {
 public:
-  explicit Worker(const Processor &processor)
-      : processor(processor), context(MLIRContext::Threading::DISABLED) {
+  Worker(const Processor &processor, backends::KernelCache *cache)
+      : processor(processor), cache(cache), context(MLIRContext::Threading::DISABLED) {
     backends::loadKernelDialects(context);
   }
 
@@ -56,7 +56,7 @@ public:
     }
     if (job.isSurvey)
       return;
-    if (Status status = emitDeviceCode(*module, processor, job.options.numerics).moveTo(job.code);
+    if (Status status = emitDeviceCode(*module, processor, job.options.numerics, cache).moveTo(job.code);
         !status.isOk() && job.error.empty())
       job.error = status.getMessage();
   }
@@ -82,6 +82,7 @@ private:
   }
 
   const Processor &processor;
+  backends::KernelCache *const cache;
   MLIRContext context;
 };
 
@@ -95,9 +96,10 @@ Job makeJob(func::FuncOp function, const backends::CodeOptions &options) {
 }
 
 /// Runs all jobs; fails with the first error.
-Status runJobs(std::vector<Job> &jobs, const Processor &processor, unsigned threads) {
-  backends::runJobs(jobs.size(), threads, [&]() -> std::function<void(size_t)> {
-    return [&, worker = std::make_shared<Worker>(processor)](size_t i) { worker->run(jobs[i]); };
+Status runJobs(std::vector<Job> &jobs, const Processor &processor, const backends::CodeOptions &options) {
+  backends::runJobs(jobs.size(), options.threads, [&]() -> std::function<void(size_t)> {
+    return
+        [&, worker = std::make_shared<Worker>(processor, options.cache)](size_t i) { worker->run(jobs[i]); };
   });
   for (const Job &job : jobs)
     if (!job.error.empty())
@@ -174,7 +176,7 @@ Status annotateKernels(ModuleOp module, const Processor &processor, const backen
     jobs.push_back(makeJob(function, options));
     jobs.back().isSurvey = true;
   }
-  ORTC_TRY(runJobs(jobs, processor, options.threads));
+  ORTC_TRY(runJobs(jobs, processor, options));
   for (auto [function, job] : llvm::zip_equal(functions, jobs)) {
     double seconds =
         estimateSeconds(job.kernel, kernels::workOf(function), backends::usesDoubles(function), processor);
@@ -264,7 +266,7 @@ Expected<backends::TargetCode> compilePrograms(ModuleOp module, const kernels::P
                                                const backends::CodeOptions &options) {
   SymbolTable symbols(module);
   std::vector<Job> jobs = makeJobs(module, symbols, kernels, options);
-  ORTC_TRY(runJobs(jobs, processor, options.threads));
+  ORTC_TRY(runJobs(jobs, processor, options));
 
   backends::TargetCode code;
   KernelTable table;
@@ -287,7 +289,7 @@ Expected<backends::TargetCode> compilePrograms(ModuleOp module, const kernels::P
         function.getNumArguments() + function.getNumResults() + (job.kernel.scratchBytes > 0) + 1;
     addKernel(table, job, arguments, static_cast<uint32_t>(kernels.first + i));
   }
-  Expected<std::vector<uint8_t>> image = linkDeviceCode(pieces, processor);
+  Expected<std::vector<uint8_t>> image = linkDeviceCode(pieces, processor, options.cache);
   if (!image)
     return image.getStatus();
   Expected<std::vector<SectionEntry>> entries = makeEntries(module, table);

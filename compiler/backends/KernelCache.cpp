@@ -1,0 +1,143 @@
+// Code that LLVM has made before, in files of a folder.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/KernelCache.h"
+
+#include "compiler/backends/EmissionStamp.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/BLAKE3.h"
+#include "llvm/Support/CachePruning.h"
+#include "llvm/Support/Errc.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace ortc::backends {
+
+namespace {
+
+/// A file: this, the digest of its key and its contents, and the contents.
+constexpr llvm::StringLiteral kMagic = "ortc kernel 1\n";
+/// The names that llvm::pruneCache knows begin so, temporary ones included.
+constexpr llvm::StringLiteral kPrefix = "llvmcache-";
+
+using Digest = llvm::BLAKE3Result<LLVM_BLAKE3_OUT_LEN>;
+
+Digest digest(llvm::StringRef key, llvm::StringRef contents) {
+  llvm::BLAKE3 hash;
+  hash.update(key);
+  hash.update(contents);
+  return hash.final();
+}
+
+llvm::StringRef asText(const Digest &digest) {
+  return {reinterpret_cast<const char *>(digest.data()), digest.size()};
+}
+
+} // namespace
+
+Expected<std::unique_ptr<KernelCache>> KernelCache::open(const std::string &path, uint64_t mostBytes) {
+  const std::string name = "--kernel-cache '" + path + "': ";
+  if (std::error_code failed =
+          llvm::sys::fs::create_directories(path, /*IgnoreExisting=*/true, llvm::sys::fs::owner_all);
+      failed && failed != llvm::errc::file_exists)
+    return Status::refusal(name + "the folder cannot be made: " + failed.message());
+  struct stat facts;
+  if (::stat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode))
+    return Status::refusal(name + "it is no folder; name one");
+  if (facts.st_uid != ::geteuid())
+    return Status::refusal(name + "it belongs to another user, and code from it is run; name a folder of "
+                                  "your own");
+  if (facts.st_mode & (S_IWGRP | S_IWOTH))
+    return Status::refusal(name + "others may write there, and code from it is run; take that right away "
+                                  "(chmod go-w), or name another folder");
+  return std::unique_ptr<KernelCache>(new KernelCache(path, mostBytes));
+}
+
+KernelCache::~KernelCache() {
+  llvm::CachePruningPolicy policy;
+  policy.Expiration = std::chrono::seconds(0);
+  policy.MaxSizeBytes = mostBytes;
+  if (mostBytes < kMostBytes) // a test's
+    policy.Interval = std::chrono::seconds(0);
+  llvm::pruneCache(path, policy);
+}
+
+std::string KernelCache::makeKey(const llvm::Module &module, llvm::StringRef how) {
+  llvm::SmallString<0> bitcode;
+  llvm::raw_svector_ostream stream(bitcode);
+  // Passes walk over uses in their order.
+  llvm::WriteBitcodeToFile(module, stream, /*ShouldPreserveUseListOrder=*/true);
+  llvm::BLAKE3 hash;
+  for (llvm::StringRef part :
+       {llvm::StringRef(LLVM_VERSION_STRING), llvm::StringRef(kEmissionStamp), how, bitcode.str()}) {
+    uint64_t size = part.size();
+    hash.update({reinterpret_cast<const uint8_t *>(&size), sizeof size});
+    hash.update(part);
+  }
+  return llvm::toHex(hash.final(), /*LowerCase=*/true);
+}
+
+std::string KernelCache::placeOf(llvm::StringRef key) const {
+  llvm::SmallString<128> place(path);
+  llvm::sys::path::append(place, kPrefix + key);
+  return std::string(place);
+}
+
+std::optional<std::string> KernelCache::find(llvm::StringRef key) const {
+  const std::string place = placeOf(key);
+  if (!llvm::sys::fs::is_regular_file(place)) // others can wait for ever
+    return std::nullopt;
+  auto file = llvm::MemoryBuffer::getFile(place, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!file)
+    return std::nullopt;
+  llvm::StringRef text = (*file)->getBuffer();
+  if (!text.consume_front(kMagic) || text.size() < LLVM_BLAKE3_OUT_LEN)
+    return std::nullopt;
+  llvm::StringRef written = text.take_front(LLVM_BLAKE3_OUT_LEN);
+  llvm::StringRef contents = text.drop_front(LLVM_BLAKE3_OUT_LEN);
+  if (asText(digest(key, contents)) != written)
+    return std::nullopt;
+  return contents.str();
+}
+
+void KernelCache::keep(llvm::StringRef key, llvm::StringRef contents) {
+  const std::string place = placeOf(key);
+  auto report = [&](const std::string &why) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (problem.empty())
+      problem = "--kernel-cache '" + path + "': code of kernels cannot be kept there: " + why;
+  };
+  // Without LLVM's TempFile, which takes signals of the process.
+  int descriptor;
+  llvm::SmallString<128> temporary;
+  if (std::error_code failed = llvm::sys::fs::createUniqueFile(
+          place + "-%%%%%%%%.tmp", descriptor, temporary, llvm::sys::fs::OF_None,
+          llvm::sys::fs::owner_read | llvm::sys::fs::owner_write))
+    return report(failed.message());
+  llvm::raw_fd_ostream out(descriptor, /*shouldClose=*/true);
+  out << kMagic << asText(digest(key, contents)) << contents;
+  out.close();
+  std::error_code failed = out.error();
+  out.clear_error();
+  if (!failed)
+    failed = llvm::sys::fs::rename(temporary, place);
+  if (failed) {
+    llvm::sys::fs::remove(temporary);
+    report(failed.message());
+  }
+}
+
+std::string KernelCache::getProblem() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return problem;
+}
+
+} // namespace ortc::backends
