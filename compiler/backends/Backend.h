@@ -22,6 +22,10 @@
 #include <string>
 #include <vector>
 
+namespace ortc::kernels {
+struct AttentionForm;
+}
+
 namespace ortc::backends {
 
 class KernelCache;
@@ -101,6 +105,8 @@ public:
 
   /// Most elements of a head, times the parts of 16 bits of each, that its kernels of attention take; 0: it has none.
   virtual int64_t attentionParts(Numerics) const { return 0; }
+  /// Whether it has the kernel of attention that is not larger.
+  virtual bool hasAttention(const kernels::AttentionForm &) const { return true; }
 
   /// Makes every outlined kernel of `module`, and notes two things on its function. `plan.time` is the estimated time
   /// of a call, by a table, so that it is the same everywhere. `plan.scratch` is the scratch that it needs: the most of

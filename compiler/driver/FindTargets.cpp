@@ -90,4 +90,8 @@ int64_t FamilyTargets::attentionParts(const CompileOptions &options) const {
   return depth;
 }
 
+bool FamilyTargets::hasAttention(const kernels::AttentionForm &form) const {
+  return llvm::all_of(targets, [&](const auto &target) { return target->hasAttention(form); });
+}
+
 } // namespace ortc::driver

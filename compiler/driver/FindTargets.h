@@ -17,6 +17,8 @@ struct FamilyTargets {
 
   /// That of backends::Target which all have: they share a program. 0 where scores are wanted in memory.
   int64_t attentionParts(const CompileOptions &options) const;
+  /// The same.
+  bool hasAttention(const kernels::AttentionForm &form) const;
 };
 
 /// What the options name, each target once, for as many workers as the options say; families in the order in which

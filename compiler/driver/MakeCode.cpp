@@ -33,6 +33,9 @@ Status CodeMaker::fuse() {
   return diagnostics.run(*program.ir, [&](OpPassManager &passes) {
     kernels::FusionLimits limits = program.family.backend->fusionLimits(options.numerics);
     limits.attentionParts = program.family.attentionParts(options);
+    limits.hasAttention = [&](const kernels::AttentionForm &form) {
+      return program.family.hasAttention(form);
+    };
     pipeline::buildFuse(passes, limits, narrowType(options));
   });
 }

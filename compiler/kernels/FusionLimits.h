@@ -4,8 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 namespace ortc::kernels {
+
+struct AttentionForm;
 
 /// Fusion goes by these where it can cut a program into kernels in several ways. A kernel that breaks them is
 /// not wrong, only slow. Every family of backends hands its own to fusion; the values here are those of CPUs
@@ -32,6 +35,8 @@ struct FusionLimits {
   /// Elements of a head, times parts of 16 bits that each is multiplied in, up to which attention is a kernel without
   /// scores in memory; 0: it never is.
   int64_t attentionParts = 0;
+  /// Whether every target has the kernel of such attention; null: they have.
+  std::function<bool(const AttentionForm &)> hasAttention = nullptr;
   /// Columns, rows and steps of the sum that a tile of a contraction has where the dims have as many. A view that cuts
   /// dims smaller stays a kernel of its own.
   int64_t tileColumns = 16, tileRows = 12, tileDepth = 16;

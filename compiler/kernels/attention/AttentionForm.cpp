@@ -374,6 +374,10 @@ bool AttentionForm::suits(const FusionLimits &limits, std::string &reason) const
       llvm::all_of(mixes, [&](const Mix &mix) { return fits(mix.form.shape, mix.column.size); });
   if (!fitsAll)
     reason = "heads are too large or too small for a kernel of attention, or not of f32 sums";
+  if (fitsAll && limits.hasAttention && !limits.hasAttention(*this)) {
+    reason = "a block of a target has no room for this attention";
+    return false;
+  }
   return fitsAll;
 }
 

@@ -62,6 +62,17 @@ SmallVector<int64_t> LoopProgram::steps() const {
   return steps;
 }
 
+SmallVector<unsigned> LoopProgram::rootsOf(unsigned pass) const {
+  SmallVector<unsigned> roots;
+  for (const LoopReduction &reduction : reductions)
+    if (reduction.pass == pass)
+      roots.push_back(reduction.input);
+  for (const LoopOutput &output : outputs)
+    if (!output.perRow && output.pass == pass)
+      roots.push_back(output.node);
+  return roots;
+}
+
 uint64_t LoopProgram::reducedMask() const {
   uint64_t mask = 0;
   for (auto [d, dim] : llvm::enumerate(dims))

@@ -99,6 +99,8 @@ struct LoopProgram {
   int64_t elements(bool reduced) const;
   llvm::SmallVector<int64_t> steps() const; ///< of dims: how many points apart its indices are, row-major
   uint64_t reducedMask() const;
+  /// The nodes that a pass computes: inputs of its reductions, and outputs but those of rows.
+  llvm::SmallVector<unsigned> rootsOf(unsigned pass) const;
   /// Whether a node is an element of a table that code keeps in registers or close by: 16, 32, 128 or 256 numbers of
   /// four bytes, at a place that another node names.
   bool isLookup(const LoopNode &node) const;

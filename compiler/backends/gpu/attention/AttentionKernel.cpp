@@ -1,13 +1,16 @@
-// Attention and its gradients on tensor cores.
+// Attention and its gradients on matrix cores.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A warp makes the scores of 16 rows and of the keys of a step in registers, where a tensor core leaves them: lane
-// 4g + q has rows g and g + 8 and, of every eight keys, 2q and 2q + 1. What follows from them is computed there, and
-// for the product along the keys they already lie as the tensor core takes its rows.
+// A warp makes the scores of 16 rows and of the keys of a step in registers, where a matrix core leaves them: on
+// NVIDIA, lane 4g + q has rows g and g + 8 and, of every eight keys, 2q and 2q + 1; on AMD, lane 16g + r has row r and,
+// of every 16 keys, 4g to 4g + 3 and, of 32 lanes, those 8 further. What follows from them is computed there, and for
+// the product along the keys they already lie as the core takes its rows, or nearly so (MatrixCore::rowsOf).
 #include "compiler/backends/gpu/attention/AttentionKernel.h"
 
 #include "compiler/backends/emit/LoopWalk.h"
 #include "compiler/backends/emit/Reduction.h"
+#include "compiler/backends/emit/StorageConversion.h"
+#include "compiler/backends/gpu/attention/AttentionCycles.h"
 #include "compiler/backends/gpu/attention/AttentionTiles.h"
 #include "compiler/backends/gpu/attention/KeyRange.h"
 #include "compiler/backends/gpu/product/BlockSums.h"
@@ -26,12 +29,8 @@ namespace {
 
 using Sums = SmallVector<Value>;
 
-/// Rows of a lane in a tile of 16.
-constexpr int64_t kHalves = 2;
 /// Keys whose scores are in registers at a time: those of a block of sums that are promoted.
 constexpr int64_t kBlockKeys = kPromotedDepth;
-constexpr int64_t kColumns = 8; ///< of an instruction
-constexpr int64_t kFragments = kBlockKeys / kColumns;
 
 class AttentionEmitter : LoopWalk {
 public:
@@ -40,14 +39,14 @@ public:
                    const KernelBuilder::Arguments &arguments, ValueRange buffers, const MathOptions &options)
       : LoopWalk(builder, form.program, buffers), b(builder), form(form), layout(layout), range(range),
         arguments(arguments.buffers), options(options), core(*layout.scores.front().rows.plan.core),
-        space(kernel.sharedSpace(builder, layout.bytes, kLineAlignment)) {}
+        halfCount(core.rowsOfLane()), space(kernel.sharedSpace(builder, layout.bytes, kLineAlignment)) {}
 
   void emit() {
     place();
     std::deque<ElementEmitter> emitters;
-    for (int64_t half = 0; half < kHalves; ++half) {
+    for (int64_t half = 0; half < halfCount; ++half) {
       ElementEmitter &emitter = emitters.emplace_back(b, program, buffers, options);
-      rows.push_back(b.add(firstRow, b.add(b.add(warpRow, b.div(lane, 4)), half * 8)));
+      rows.push_back(b.add(firstRow, b.add(b.add(warpRow, core.sumRowOf(b, lane)), half * core.rowStep)));
       setIndices(emitter, half, b.index(0));
       emitter.setSupplier([this](unsigned node) { return supply(node); });
       halves.push_back(&emitter);
@@ -70,16 +69,16 @@ private:
 
   void place() {
     thread = b.thread();
-    lane = b.rem(thread, kWarp);
-    warpRow = b.mul(b.div(thread, kWarp), kFragment);
+    lane = b.rem(thread, core.lanes);
+    warpRow = b.mul(b.div(thread, core.lanes), kFragment);
     // Tiles that see most keys come first, of all heads.
-    int64_t rowTiles = llvm::divideCeilSigned(form.row.size, kAttentionRows);
+    int64_t rowTiles = llvm::divideCeilSigned(form.row.size, layout.rows);
     bool isLastFirst =
         range.endOf(rowTiles - 1) - range.firstOf(rowTiles - 1) > range.endOf(0) - range.firstOf(0);
     Value tile = b.div(b.block(), form.products());
     if (isLastFirst)
       tile = b.sub(b.index(rowTiles - 1), tile);
-    firstRow = b.mul(tile, kAttentionRows);
+    firstRow = b.mul(tile, layout.rows);
     keys = {b.index(0), b.index(form.key.size)};
     if (!range.isWhole()) {
       auto at = [&](int64_t start) {
@@ -138,7 +137,7 @@ private:
   }
 
   void setIndices(ElementEmitter &emitter, int64_t half, Value key) {
-    Value row = within(rows[half], form.row, kAttentionRows);
+    Value row = within(rows[half], form.row, layout.rows);
     for (size_t d = 0; d < program.dims.size(); ++d) {
       Value index = b.add(starts[d], b.mul(row, moveOf(d, form.row)));
       emitter.setIndex(d, b.add(index, b.mul(key, moveOf(d, form.key))));
@@ -189,13 +188,7 @@ private:
   /// The scores that a pass needs, by number.
   SmallVector<unsigned> scoresOf(unsigned pass) const {
     llvm::BitVector seen(program.nodes.size());
-    SmallVector<unsigned> stack;
-    for (const LoopReduction &reduction : program.reductions)
-      if (reduction.pass == pass)
-        stack.push_back(reduction.input);
-    for (const LoopOutput &output : program.outputs)
-      if (!output.perRow && output.pass == pass)
-        stack.push_back(output.node);
+    SmallVector<unsigned> stack = program.rootsOf(pass);
     while (!stack.empty()) {
       unsigned number = stack.pop_back_val();
       if (seen.test(number) || program.nodes[number].kind == LoopNode::reduction)
@@ -240,18 +233,18 @@ private:
     Values carried = identitiesOf(halves, list);
     size_t sums = carried.size();
     for (unsigned i : mixing)
-      carried.append(columnsOf(i) / kColumns * 4, zero());
+      carried.append(zeros(columnsOf(i)));
     SmallVector<unsigned> needed = scoresOf(pass);
     carried = overKeys(carried, [&](Value firstKey, ValueRange now) {
       return step(list, needed, mixing, firstKey, Values(now), sums);
     });
     Values joinedSums;
     for (size_t i = 0; i < sums; ++i)
-      joinedSums.push_back(joinLanes(program.reductions[list[i / kHalves]].kind, carried[i]));
+      joinedSums.push_back(joinLanes(program.reductions[list[i / halfCount]].kind, carried[i]));
     finishPass(halves, list, joinedSums);
     size_t at = sums;
     for (unsigned i : mixing) {
-      size_t count = columnsOf(i) / kColumns * 4;
+      size_t count = sumsFor(columnsOf(i));
       mixSums[i].assign(carried.begin() + at, carried.begin() + at + count);
       at += count;
     }
@@ -259,9 +252,34 @@ private:
 
   int64_t columnsOf(unsigned mix) const { return layout.mixed[mix].plan.tile.columns; }
 
+  /// Values that hold the sums of so many columns.
+  size_t sumsFor(int64_t columns) const { return columns / core.pieceColumns() * core.sumValues; }
+  Sums zeros(int64_t columns) {
+    Sums sums;
+    while (sums.size() < sumsFor(columns))
+      llvm::append_range(sums, core.zeros(b));
+    return sums;
+  }
+  /// Those sums as numbers, `core.sumsOfLane()` of an instruction.
+  Values elementsOf(ArrayRef<Value> sums) {
+    Values elements;
+    for (; !sums.empty(); sums = sums.drop_front(core.sumValues))
+      llvm::append_range(elements, core.elementsOf(b, sums.take_front(core.sumValues)));
+    return elements;
+  }
+  /// Multiplies sums by the factors of their rows.
+  void scale(MutableArrayRef<Value> sums, ArrayRef<Value> factors) {
+    for (; !sums.empty(); sums = sums.drop_front(core.sumValues)) {
+      SmallVector<Value> elements = core.elementsOf(b, ValueRange(sums.take_front(core.sumValues)));
+      for (auto [number, element] : llvm::enumerate(elements))
+        element = arith::MulFOp::create(b, element, factors[core.rowOf(static_cast<int64_t>(number))]);
+      llvm::copy(core.sumsOf(b, elements), sums.begin());
+    }
+  }
+
   Value joinLanes(nn::ReduceKind kind, Value sum) {
-    for (int64_t distance : {1, 2})
-      sum = combine(b, kind, sum, b.shuffleXor(sum, distance));
+    for (int64_t lanes = 1; lanes < core.rowLanes; lanes *= 2)
+      sum = combine(b, kind, sum, b.shuffleXor(sum, lanes * core.rowLaneStep));
     return sum;
   }
 
@@ -278,12 +296,12 @@ private:
   void addKeys(List list, ArrayRef<unsigned> needed, ArrayRef<unsigned> mixing, Value firstKey, int64_t block,
                Values &carried, size_t sums) {
     SmallVector<Sums, 2> made = makeScores(needed, block);
-    SmallVector<Values, 2> mixed(form.mixes.size(), Values(kFragments * 4));
+    SmallVector<Values, 2> mixed(form.mixes.size(), Values(scoresOfLane()));
     forElements(firstKey, block, made, [&](const Element &at, ElementEmitter &emitter) {
       for (auto [place, number] : llvm::enumerate(list)) {
         Value input =
             at.orElse(b, accumulated(emitter, program.reductions[number]), identityOf(number, emitter));
-        Value &sum = carried[place * kHalves + at.half];
+        Value &sum = carried[place * halfCount + at.half];
         sum = combine(b, program.reductions[number].kind, sum, input);
       }
       for (unsigned mix : mixing)
@@ -294,13 +312,16 @@ private:
       at = addMixed(mix, mixed[mix], block, carried, at);
   }
 
+  /// Of a block of keys.
+  size_t scoresOfLane() const { return kBlockKeys / core.pieceColumns() * core.sumsOfLane(); }
+
   /// The scores of a block of keys, by product; none of those that are not needed.
   SmallVector<Sums, 2> makeScores(ArrayRef<unsigned> needed, int64_t block) {
     SmallVector<Sums, 2> made(form.scores.size());
     for (unsigned i : needed) {
       if (i != needed.front() && !layout.scores[i].rows.plan.format.isExact())
         b.warpBarrier(); // or ptxas loads fragments of both products at once, and has no registers for them
-      made[i] = multiplyScores(layout.scores[i], block);
+      made[i] = elementsOf(multiplyScores(layout.scores[i], block));
     }
     return made;
   }
@@ -318,23 +339,28 @@ private:
   /// Visits all of them, with the emitter of their row, which knows the scores that were made.
   void forElements(Value firstKey, int64_t block, ArrayRef<Sums> made,
                    llvm::function_ref<void(const Element &, ElementEmitter &)> visit) {
-    Value quarter = b.mul(b.rem(lane, 4), 2);
-    for (int64_t fragment = 0; fragment < kFragments; ++fragment)
-      for (int64_t half = 0; half < kHalves; ++half)
-        for (int64_t i = 0; i < 2; ++i) {
-          Element element{fragment * 4 + half * 2 + i, half, Value()};
-          Value key = b.add(b.add(firstKey, quarter), block * kBlockKeys + fragment * kColumns + i);
-          if (form.key.size % layout.keys != 0)
-            element.isThere = b.less(key, form.key.size);
-          current.assign(form.scores.size(), Value());
-          for (auto [value, sums] : llvm::zip_equal(current, made))
-            value = sums.empty() ? Value() : sums[element.number];
-          ElementEmitter &emitter = *halves[half];
-          emitter.openScope();
-          setIndices(emitter, half, within(key, form.key, layout.keys));
-          visit(element, emitter);
-          emitter.closeScope();
-        }
+    Value first = core.sumColumnOf(b, lane);
+    for (int64_t number = 0; number < static_cast<int64_t>(scoresOfLane()); ++number) {
+      Element element{number, rowOf(number), Value()};
+      Value key = b.add(b.add(firstKey, first), block * kBlockKeys + columnOf(number));
+      if (form.key.size % layout.keys != 0)
+        element.isThere = b.less(key, form.key.size);
+      current.assign(form.scores.size(), Value());
+      for (auto [value, sums] : llvm::zip_equal(current, made))
+        value = sums.empty() ? Value() : sums[element.number];
+      ElementEmitter &emitter = *halves[element.half];
+      emitter.openScope();
+      setIndices(emitter, element.half, within(key, form.key, layout.keys));
+      visit(element, emitter);
+      emitter.closeScope();
+    }
+  }
+
+  /// Of the sums of instructions beside each other, as `elementsOf` gives them: the row of a lane, and the column from
+  /// its first one on.
+  int64_t rowOf(int64_t number) const { return core.rowOf(number % core.sumsOfLane()); }
+  int64_t columnOf(int64_t number) const {
+    return number / core.sumsOfLane() * core.pieceColumns() + core.columnOf(number % core.sumsOfLane());
   }
 
   Value mixedAt(unsigned mix, const Element &at, ElementEmitter &emitter) {
@@ -353,7 +379,7 @@ private:
       mixing.push_back(i);
     Values carried = identitiesOf(halves, list);
     for (unsigned i : mixing)
-      carried.append(columnsOf(i) / kColumns * 4, zero());
+      carried.append(zeros(columnsOf(i)));
     SmallVector<unsigned> needed;
     for (unsigned i = 0; i < form.scores.size(); ++i)
       needed.push_back(i);
@@ -364,19 +390,19 @@ private:
         addKeysOnce(softmax, needed, mixing, firstKey, block, next);
       return next;
     });
-    for (int64_t half = 0; half < kHalves; ++half) {
-      Value &sum = carried[kHalves + half];
+    for (int64_t half = 0; half < halfCount; ++half) {
+      Value &sum = carried[halfCount + half];
       sum = joinLanes(nn::ReduceKind::sum, sum);
     }
-    finishPass(halves, list, ArrayRef<Value>(carried).take_front(2 * kHalves));
+    finishPass(halves, list, ArrayRef<Value>(carried).take_front(2 * halfCount));
     Values factors;
     for (ElementEmitter *half : halves)
       factors.push_back(half->emit(softmax.factor));
-    size_t at = 2 * kHalves;
+    size_t at = 2 * halfCount;
     for (unsigned i : mixing) {
       Sums &sums = mixSums[i];
-      for (size_t element = 0; element < static_cast<size_t>(columnsOf(i) / kColumns * 4); ++element)
-        sums.push_back(arith::MulFOp::create(b, carried[at + element], factors[element / 2 % 2]));
+      sums.assign(carried.begin() + at, carried.begin() + at + sumsFor(columnsOf(i)));
+      scale(sums, factors);
       at += sums.size();
     }
   }
@@ -384,7 +410,7 @@ private:
   void addKeysOnce(const OnlineSoftmax &softmax, ArrayRef<unsigned> needed, ArrayRef<unsigned> mixing,
                    Value firstKey, int64_t block, Values &carried) {
     SmallVector<Sums, 2> made = makeScores(needed, block);
-    Values scores(kFragments * 4), largest(carried.begin(), carried.begin() + kHalves);
+    Values scores(scoresOfLane()), largest(carried.begin(), carried.begin() + halfCount);
     auto maximum = nn::ReduceKind::max;
     forElements(firstKey, block, made, [&](const Element &at, ElementEmitter &emitter) {
       scores[at.number] = at.orElse(b, emitter.emit(softmax.scores), identityOf(softmax.maximum, emitter));
@@ -404,49 +430,57 @@ private:
       factors.push_back(half->emit(softmax.exponential));
       half->closeScope();
       carried[number] = largest[number];
-      Value &sum = carried[kHalves + number];
+      Value &sum = carried[halfCount + number];
       sum = arith::MulFOp::create(b, sum, factors.back());
     }
     Value one = arith::ConstantOp::create(b, b.getF32FloatAttr(1));
-    SmallVector<Values, 2> mixed(form.mixes.size(), Values(kFragments * 4));
+    SmallVector<Values, 2> mixed(form.mixes.size(), Values(scoresOfLane()));
     forElements(firstKey, block, made, [&](const Element &at, ElementEmitter &emitter) {
       emitter.bind(softmax.scores, scores[at.number]);
       emitter.bind(maximumNode, shifts[at.half]);
       emitter.bind(softmax.factor, one);
-      Value &sum = carried[kHalves + at.half];
+      Value &sum = carried[halfCount + at.half];
       sum = arith::AddFOp::create(b, sum, emitter.emit(softmax.exponential));
       for (unsigned mix : mixing)
         mixed[mix][at.number] = mixedAt(mix, at, emitter);
     });
-    size_t at = 2 * kHalves;
+    size_t at = 2 * halfCount;
     for (unsigned mix : mixing) {
-      for (int64_t element = 0; element < columnsOf(mix) / kColumns * 4; ++element) {
-        Value &sum = carried[at + element];
-        sum = arith::MulFOp::create(b, sum, factors[element / 2 % 2]);
-      }
+      scale(MutableArrayRef<Value>(carried).slice(at, sumsFor(columnsOf(mix))), factors);
       at = addMixed(mix, mixed[mix], block, carried, at);
     }
   }
 
   void loadKeys(ArrayRef<unsigned> needed, ArrayRef<unsigned> mixing, Value firstKey) {
     struct Filled {
+      const AttentionTile &of;
       SharedTile tile;
+      Value start;
       Values units;
     };
     std::deque<Filled> filled;
-    auto load = [&](const AttentionTile &tile, Value firstIndex, Value start) {
-      Filled &one = filled.emplace_back(Filled{tileOf(tile, firstIndex), {}});
-      StridedAccess access = accessOf(tile);
-      one.units = one.tile.load(access, start);
+    auto load = [&](Filled &one) {
+      StridedAccess access = accessOf(one.of);
+      one.units = one.tile.load(access, one.start);
+    };
+    auto add = [&](const AttentionTile &tile, Value firstIndex, Value start) {
+      Filled &one = filled.emplace_back(Filled{tile, tileOf(tile, firstIndex), start, {}});
+      if (!core.hasFewRegisters)
+        load(one);
     };
     for (unsigned i : needed)
-      load(layout.scores[i].keys, firstKey, b.index(0));
+      add(layout.scores[i].keys, firstKey, b.index(0));
     for (unsigned mix : mixing)
       if (!layout.mixed[mix].isCopyOfOther)
-        load(layout.mixed[mix], b.index(0), firstKey);
+        add(layout.mixed[mix], b.index(0), firstKey);
     b.barrier(); // others may still read what is written over
-    for (Filled &one : filled)
+    for (Filled &one : filled) {
+      if (core.hasFewRegisters) {
+        core.separate(b);
+        load(one);
+      }
       one.tile.store(one.units, b.index(0));
+    }
     b.barrier();
   }
 
@@ -469,7 +503,7 @@ private:
     keyTile.prepareFragments(b.index(0));
     Value rowPlace = rowTile.placeOf(b.index(0)), keyPlace = keyTile.placeOf(b.index(0));
     const MatrixPlan &plan = tiles.rows.plan;
-    Sums sums(kFragments * 4, zero());
+    Sums sums = zeros(kBlockKeys);
     for (int64_t first = 0; first < plan.tile.depth / kFragment; first += kBlockSteps) {
       addBlock(b, plan, loadBlock(rowTile, rowPlace, 0, first, plan.format.rowParts), keyTile, keyPlace,
                block * kBlockKeys / kFragment, first, sums);
@@ -479,7 +513,7 @@ private:
 
   /// Two neighbours of a row as a register; what is left of them for the next part.
   Value takePart(Value &low, Value &high, bool isLast) {
-    if (!low.getType().isF32()) {
+    if (!low.getType().isF32()) { // one part, which is stored so
       Value upper =
           arith::ShLIOp::create(b, arith::ExtUIOp::create(b, b.getI32Type(), high), b.constant32(16));
       return arith::OrIOp::create(b, upper, arith::ExtUIOp::create(b, b.getI32Type(), low));
@@ -496,21 +530,27 @@ private:
   /// Adds the products of a block of keys, by their mixed scores, to the sums from `at` on. Returns where those end.
   size_t addMixed(unsigned mix, Values scores, int64_t block, Values &carried, size_t at) {
     const AttentionTile &tile = layout.mixed[mix];
-    size_t count = columnsOf(mix) / kColumns * 4;
+    size_t count = sumsFor(columnsOf(mix));
     auto sums = MutableArrayRef<Value>(carried).slice(at, count);
     SharedTile columns = tileOf(tile, b.index(0));
     columns.prepareFragments(b.index(0));
     Value place = columns.placeOf(b.index(0));
     const MatrixFormat &format = tile.plan.format;
     SmallVector<Values> ofRow;
+    const size_t inFragment = scores.size() / kBlockSteps;
+    const bool isFull = format.number == MatrixNumber::f32;
+    if (isFull)
+      for (Value &score : scores)
+        score = score.getType().isF32() ? score : extendToF32(b, b.getLoc(), score, tile.shape.row.narrow);
     for (int64_t part = 0; part < format.rowParts; ++part)
       for (int64_t step = 0; step < kBlockSteps; ++step) {
-        Values &registers = ofRow.emplace_back();
-        for (int64_t fragment : {2 * step, 2 * step + 1})
-          for (int64_t half = 0; half < kHalves; ++half) {
-            Value *pair = &scores[fragment * 4 + half * 2];
-            registers.push_back(takePart(pair[0], pair[1], part + 1 == format.rowParts));
-          }
+        auto numbers = MutableArrayRef<Value>(scores).slice(step * inFragment, inFragment);
+        Values words;
+        if (isFull)
+          words.assign(numbers.begin(), numbers.end());
+        for (size_t i = 0; !isFull && i < numbers.size(); i += 2)
+          words.push_back(takePart(numbers[i], numbers[i + 1], part + 1 == format.rowParts));
+        ofRow.push_back(core.rowsOf(b, lane, format.number, words));
       }
     addBlock(b, tile.plan, ofRow, columns, place, 0, block * kBlockSteps, sums);
     return at + count;
@@ -521,9 +561,9 @@ private:
   void storeRows() {
     if (form.rowOutputs.empty())
       return;
-    for (int64_t half = 0; half < kHalves; ++half) {
-      Value isThere = b.less(b.rem(lane, 4), 1);
-      if (form.row.size % kAttentionRows != 0)
+    for (int64_t half = 0; half < halfCount; ++half) {
+      Value isThere = b.less(b.rem(b.div(lane, core.rowLaneStep), core.rowLanes), 1);
+      if (form.row.size % layout.rows != 0)
         isThere = b.both(isThere, b.less(rows[half], form.row.size));
       b.guarded(isThere, [&] {
         halves[half]->openScope();
@@ -546,10 +586,12 @@ private:
       unsigned buffer = shape.operands[operand].buffer;
       return arguments[buffer < inputs ? buffer : inputs + output];
     };
-    Value firstColumn = b.mul(b.rem(lane, 4), 2);
-    for (size_t element = 0; element < sums.size(); ++element) {
-      int64_t half = element / 2 % 2;
-      int64_t further = static_cast<int64_t>(element) / 4 * kColumns + static_cast<int64_t>(element) % 2;
+    Value firstColumn = core.sumColumnOf(b, lane);
+    // Heads are a multiple of 8, of which the last may be but a part of an instruction's columns.
+    const bool isCut = mix.column.size % core.pieceColumns() != 0;
+    Values elements = elementsOf(sums);
+    for (auto [element, sum] : llvm::enumerate(elements)) {
+      int64_t half = rowOf(static_cast<int64_t>(element)), further = columnOf(static_cast<int64_t>(element));
       if (further >= mix.column.size)
         continue;
       Value column = b.add(firstColumn, further), row = rows[half];
@@ -558,12 +600,14 @@ private:
         return std::make_pair(bufferOf(operand), b.add(at, b.mul(column, mix.column.strides[operand])));
       };
       Value isThere;
-      if (form.row.size % kAttentionRows != 0)
+      if (form.row.size % layout.rows != 0)
         isThere = b.less(row, form.row.size);
+      if (isCut && further + core.pieceColumns() > mix.column.size)
+        isThere = b.both(isThere, b.less(column, mix.column.size));
       if (isThere)
-        b.guarded(isThere, [&] { finishElement(b, epilogue, place, sums[element]); });
+        b.guarded(isThere, [&, value = sum] { finishElement(b, epilogue, place, value); });
       else
-        finishElement(b, epilogue, place, sums[element]);
+        finishElement(b, epilogue, place, sum);
     }
   }
 
@@ -574,7 +618,8 @@ private:
   ValueRange arguments; ///< buffers of the kernel
   const MathOptions &options;
   const MatrixCore &core;
-  IndexRange keys; ///< that the block needs
+  const int64_t halfCount; ///< rows of a lane
+  IndexRange keys;         ///< that the block needs
   Value space, thread, lane, warpRow, firstRow;
   Value position;                       ///< of the head, row 0 and key 0
   SmallVector<int64_t> steps;           ///< of the program's dims
@@ -585,32 +630,11 @@ private:
   SmallVector<Sums, 2> mixSums;
 };
 
-/// Cycles on the machine of `ReferenceGpu`, where two blocks reside: those of tensor cores, or of all instructions
-/// where these are more, in every pass.
-double estimateCycles(const AttentionForm &form, const AttentionLayout &layout, int64_t blocks,
-                      double steps) {
-  using Gpu = kernels::ReferenceGpu;
-  constexpr double kProductCycles = 1.61, kSchedulers = 4, kLoop = 100, kPerElement = 2;
-  auto productsOf = [](const MatrixFormat &format, int64_t columns, int64_t depth) {
-    return static_cast<double>(columns / kColumns * (depth / kFragment)) *
-           static_cast<double>(format.pairs().size());
-  };
-  auto passes = static_cast<double>(findOnlineSoftmax(form.program) ? 1 : form.program.passes);
-  double products = 0;
-  for (const AttentionLayout::Scores &scores : layout.scores)
-    products += passes * productsOf(scores.rows.plan.format, layout.keys, scores.rows.plan.tile.depth);
-  for (const AttentionTile &mixed : layout.mixed)
-    products += productsOf(mixed.plan.format, mixed.plan.tile.columns, layout.keys);
-  auto perElement = static_cast<double>(layout.keys / 2 * form.program.costPerPoint()) * kPerElement;
-  double instructions = products * 1.5 + passes * (kLoop + perElement);
-  constexpr double warps = static_cast<double>(kAttentionRows) / kFragment;
-  double cycles =
-      std::max(products * warps * kProductCycles, instructions * warps / kSchedulers / Gpu::kIssueShare);
-  return Gpu::kLaunchCycles +
-         static_cast<double>(blocks) / static_cast<double>(Gpu::kProcessors) * steps * cycles;
-}
-
 } // namespace
+
+bool hasAttention(const AttentionForm &form, const Processor &processor) {
+  return AttentionLayout::plan(form, processor, [](unsigned) { return kBufferAlignment; }).has_value();
+}
 
 LogicalResult generateAttention(KernelBuilder &kernel, func::FuncOp function,
                                 const GeneratorOptions &generator) {
@@ -619,10 +643,14 @@ LogicalResult generateAttention(KernelBuilder &kernel, func::FuncOp function,
   auto form = AttentionForm::analyze(function.getArguments(), outputs, reason);
   if (!form)
     return function.emitError() << "no attention kernel can be made of this program: " << reason;
-  AttentionLayout layout(*form, kernel);
-  KeyRange range(findSeenKeys(*form, kAttentionRows, layout.keys),
-                 llvm::divideCeilSigned(form->key.size, layout.keys), kAttentionRows / layout.keys);
-  int64_t blocks = form->products() * llvm::divideCeilSigned(form->row.size, kAttentionRows);
+  auto planned = AttentionLayout::plan(*form, kernel.getProcessor(),
+                                       [&](unsigned buffer) { return kernel.alignmentOf(buffer); });
+  if (!planned)
+    return function.emitError() << "a block has no room for this attention";
+  const AttentionLayout &layout = *planned;
+  KeyRange range(findSeenKeys(*form, layout.rows, layout.keys),
+                 llvm::divideCeilSigned(form->key.size, layout.keys), layout.rows / layout.keys);
+  int64_t blocks = form->products() * llvm::divideCeilSigned(form->row.size, layout.rows);
   MathOptions options = generator.math();
   unsigned inputs = function.getNumArguments();
   auto body = [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
@@ -633,7 +661,8 @@ LogicalResult generateAttention(KernelBuilder &kernel, func::FuncOp function,
       buffers.push_back(arguments.buffers[inputs + output]);
     AttentionEmitter(kernel, b, *form, layout, range, arguments, buffers, options).emit();
   };
-  kernel.launch(blocks, kAttentionRows / kFragment * kWarp, body, {.resident = 2, .keepsLoads = true});
+  int64_t threads = layout.scores.front().rows.plan.threads();
+  kernel.launch(blocks, threads, body, {.resident = 2, .keepsLoads = true});
   double steps = range.meanSteps * static_cast<double>(form->groupCount());
   kernel.noteProduct(std::llround(std::ceil(steps)), estimateCycles(*form, layout, blocks, steps));
   return success();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/attention/AttentionTiles.h"
 
+#include "compiler/backends/gpu/product/AmdTile.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -29,8 +30,22 @@ static OperandLayout layoutOf(const AttentionTile &tile, int64_t size, int64_t d
   return layout;
 }
 
-static AttentionTile tileOfScores(const AttentionForm &form, const AttentionForm::Scores &scores, bool isRow,
-                                  int64_t keys, const KernelBuilder &kernel) {
+namespace {
+
+/// What makes tiles of operands.
+struct TileMaker {
+  const AttentionForm &form;
+  int64_t rows, keys;
+  const MatrixCore &core;
+  AttentionLayout::AlignmentOf alignmentOf;
+
+  AttentionTile ofScores(const AttentionForm::Scores &scores, bool isRow) const;
+  AttentionTile ofMixed(const AttentionForm::Mix &mix) const;
+};
+
+} // namespace
+
+AttentionTile TileMaker::ofScores(const AttentionForm::Scores &scores, bool isRow) const {
   AttentionTile tile;
   tile.side = isRow ? Side::row : Side::column;
   tile.operand = isRow ? scores.rowOperand : 1 - scores.rowOperand;
@@ -45,15 +60,15 @@ static AttentionTile tileOfScores(const AttentionForm &form, const AttentionForm
   tile.shape.column.narrow = scores.shape.narrow(1 - scores.rowOperand);
   OperandLayout &layout = isRow ? tile.shape.row : tile.shape.column;
   layout = layoutOf(tile, isRow ? form.row.size : form.key.size, scores.depth.size, layout.narrow,
-                    scores.shape.accumulatorType, kernel.alignmentOf(tile.buffer));
-  tile.plan.core = findMatrixCore(kernel.getProcessor());
-  tile.plan.format = formatOf(tile.shape);
-  tile.plan.tile = {kAttentionRows, keys, kFragment, keys, tileExtent(scores.depth.size)};
+                    scores.shape.accumulatorType, alignmentOf(tile.buffer));
+  tile.plan.core = &core;
+  tile.plan.format = formatOf(tile.shape, core);
+  tile.plan.readsAcross = core.readsAcrossDepth;
+  tile.plan.tile = {rows, keys, kFragment, keys, tileExtent(scores.depth.size)};
   return tile;
 }
 
-static AttentionTile tileOfMixed(const AttentionForm &form, const AttentionForm::Mix &mix, int64_t keys,
-                                 const KernelBuilder &kernel) {
+AttentionTile TileMaker::ofMixed(const AttentionForm::Mix &mix) const {
   AttentionTile tile;
   const ContractionShape &shape = mix.form.shape;
   tile.side = Side::column;
@@ -68,11 +83,15 @@ static AttentionTile tileOfMixed(const AttentionForm &form, const AttentionForm:
   tile.shape.row.narrow = shape.narrow(mix.scoreOperand);
   tile.shape.column.narrow = shape.narrow(tile.operand);
   tile.shape.column = layoutOf(tile, mix.column.size, form.key.size, tile.shape.column.narrow,
-                               shape.accumulatorType, kernel.alignmentOf(tile.buffer));
-  tile.plan.core = findMatrixCore(kernel.getProcessor());
-  tile.plan.format = formatOf(tile.shape);
+                               shape.accumulatorType, alignmentOf(tile.buffer));
+  tile.plan.core = &core;
+  tile.plan.format = formatOf(tile.shape, core);
+  // A core that reads along the depth only reads 16 bits at a time across it. It does so where numbers take more: one
+  // tile is then the keys of the scores, too, and its parts are made once.
+  bool isNarrow = tile.plan.format.isExact() && tile.plan.format.number != MatrixNumber::f32;
+  tile.plan.readsAcross = core.readsAcrossDepth || !isNarrow;
   int64_t columns = tileExtent(mix.column.size);
-  tile.plan.tile = {kAttentionRows, columns, kFragment, columns, keys};
+  tile.plan.tile = {rows, columns, kFragment, columns, keys};
   return tile;
 }
 
@@ -98,33 +117,60 @@ static bool isSameTile(const AttentionForm &form, const AttentionTile &mixed, co
     llvm::sort(all);
     return all;
   };
-  return mixed.buffer == keys.buffer && mixed.offset == keys.offset && mixed.depth == keys.along &&
+  return mixed.plan.readsAcross && mixed.plan.format.number == keys.plan.format.number &&
+         mixed.buffer == keys.buffer && mixed.offset == keys.offset && mixed.depth == keys.along &&
          mixed.along == keys.depth && mixed.shape.columns == keys.shape.depth &&
          mixed.shape.column.narrow == keys.shape.column.narrow && keys.shape.column.isAlongDepth &&
          !mixed.shape.column.isAlongDepth && mixed.bytes() == keys.bytes() &&
          without(strides(mixed)) == without(strides(keys));
 }
 
-AttentionLayout::AttentionLayout(const AttentionForm &form, const KernelBuilder &kernel) {
-  // Keys of f32 numbers are in registers before they are split.
+std::optional<AttentionLayout> AttentionLayout::plan(const AttentionForm &form, const Processor &processor,
+                                                     AlignmentOf alignmentOf) {
+  const MatrixCore *core = findMatrixCore(processor);
+  if (!core)
+    return std::nullopt;
+  // Keys of f32 numbers are in registers before they are split, or take twice the room.
   auto isNarrow = [](const ContractionShape &shape) { return shape.narrowA && shape.narrowB; };
   bool areNarrow =
       llvm::all_of(form.scores, [&](const AttentionForm::Scores &each) { return isNarrow(each.shape); }) &&
       llvm::all_of(form.mixes, [&](const AttentionForm::Mix &mix) { return isNarrow(mix.form.shape); });
-  if (!areNarrow)
-    keys = 32;
+  SmallVector<std::pair<int64_t, int64_t>> sizes{{64, areNarrow ? 64 : 32}};
+  int64_t most = kAttentionBytes;
+  if (!processor.isNvidia()) {
+    sizes.append({{64, 32}, {32, 32}});
+    most = kAmdSharedBytes;
+  }
+  for (auto [rows, keys] : sizes) {
+    AttentionLayout layout(form, rows, keys, *core, alignmentOf);
+    bool hasRegisters = keys == 32 || (!core->hasFewRegisters && !layout.multipliesFull());
+    if (layout.bytes <= most && hasRegisters)
+      return layout;
+  }
+  return std::nullopt;
+}
+
+bool AttentionLayout::multipliesFull() const {
+  auto isFull = [](const AttentionTile &tile) { return tile.plan.format.number == MatrixNumber::f32; };
+  return llvm::any_of(mixed, isFull) ||
+         llvm::any_of(scores, [&](const Scores &each) { return isFull(each.rows); });
+}
+
+AttentionLayout::AttentionLayout(const AttentionForm &form, int64_t rows, int64_t keys,
+                                 const MatrixCore &core, AlignmentOf alignmentOf)
+    : rows(rows), keys(keys) {
+  TileMaker maker{form, rows, keys, core, alignmentOf};
   auto add = [&](AttentionTile &tile) {
     tile.place = bytes;
     bytes += tile.bytes();
   };
   for (const AttentionForm::Scores &each : form.scores) {
-    Scores &tiles = scores.emplace_back(
-        Scores{tileOfScores(form, each, true, keys, kernel), tileOfScores(form, each, false, keys, kernel)});
+    Scores &tiles = scores.emplace_back(Scores{maker.ofScores(each, true), maker.ofScores(each, false)});
     add(tiles.rows);
     add(tiles.keys);
   }
   for (const AttentionForm::Mix &mix : form.mixes) {
-    AttentionTile &tile = mixed.emplace_back(tileOfMixed(form, mix, keys, kernel));
+    AttentionTile &tile = mixed.emplace_back(maker.ofMixed(mix));
     for (auto [tiles, each] : llvm::zip_equal(scores, form.scores))
       if (!tile.isCopyOfOther && isSameTile(form, tile, tiles.keys, each)) {
         tile.isCopyOfOther = true;
@@ -133,7 +179,6 @@ AttentionLayout::AttentionLayout(const AttentionForm &form, const KernelBuilder 
     if (!tile.isCopyOfOther)
       add(tile);
   }
-  assert(bytes <= kAttentionBytes && "heads are not larger than kAttentionParts");
 }
 
 } // namespace ortc::gpu

@@ -9,9 +9,7 @@
 
 namespace ortc::gpu {
 
-/// Rows of a block, 16 for each of its warps.
-inline constexpr int64_t kAttentionRows = 64;
-/// Of shared memory, for the largest heads: what every processor gives a block.
+/// Of shared memory: what every processor of NVIDIA gives a block that asks for it. Those of AMD give kAmdSharedBytes.
 inline constexpr int64_t kAttentionBytes = 96 << 10;
 
 /// Elements of one operand, by two strides.
@@ -50,17 +48,25 @@ struct AttentionTile {
   int64_t bytes() const { return SharedTile::bytesOf(plan, side); }
 };
 
-/// The tiles of a kernel.
+/// The tiles of a kernel. Each warp has 16 of its rows.
 struct AttentionLayout {
+  using AlignmentOf = llvm::function_ref<int64_t(unsigned buffer)>;
   struct Scores {
     AttentionTile rows, keys;
   };
   llvm::SmallVector<Scores, 2> scores;
   llvm::SmallVector<AttentionTile, 2> mixed;
-  int64_t keys = 64; ///< of a step
+  int64_t rows = 64, keys = 64; ///< of a block, and of a step
   int64_t bytes = 0;
 
-  AttentionLayout(const AttentionForm &form, const KernelBuilder &kernel);
+  /// The first of some sizes whose tiles a block of the processor has shared memory for, if there is one.
+  static std::optional<AttentionLayout> plan(const AttentionForm &form, const Processor &processor,
+                                             AlignmentOf alignmentOf);
+
+private:
+  bool multipliesFull() const; ///< f32 numbers, by whatever they are stored as
+  AttentionLayout(const AttentionForm &form, int64_t rows, int64_t keys, const MatrixCore &core,
+                  AlignmentOf alignmentOf);
 };
 
 } // namespace ortc::gpu

@@ -14,17 +14,6 @@ namespace {
 /// Values that a thread holds at most, of the 255 registers that it may have.
 constexpr int64_t kMostHeld = 64;
 
-llvm::SmallVector<unsigned> rootsOf(const LoopProgram &program, unsigned pass) {
-  llvm::SmallVector<unsigned> roots;
-  for (const LoopReduction &reduction : program.reductions)
-    if (reduction.pass == pass)
-      roots.push_back(reduction.input);
-  for (const LoopOutput &output : program.outputs)
-    if (!output.perRow && output.pass == pass)
-      roots.push_back(output.node);
-  return roots;
-}
-
 /// Marks the nodes that `roots` need and that are not `known`. Returns those that they need of the known ones.
 llvm::BitVector needs(const LoopProgram &program, llvm::SmallVector<unsigned> roots,
                       const llvm::BitVector &known, llvm::BitVector &seen) {
@@ -50,11 +39,11 @@ int64_t countHeld(const LoopProgram &program) {
   llvm::BitVector known(program.nodes.size());
   for (unsigned pass = 0; pass + 1 < program.passes; ++pass) {
     llvm::BitVector seen(program.nodes.size());
-    needs(program, rootsOf(program, pass), known, seen);
+    needs(program, program.rootsOf(pass), known, seen);
     known |= seen;
     llvm::SmallVector<unsigned> later;
     for (unsigned other = pass + 1; other < program.passes; ++other)
-      later.append(rootsOf(program, other));
+      later.append(program.rootsOf(other));
     seen.reset();
     llvm::BitVector held = needs(program, later, known, seen);
     most = std::max<int64_t>(most, llvm::count_if(held.set_bits(), [&](unsigned number) {

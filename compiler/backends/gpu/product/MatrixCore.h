@@ -42,21 +42,35 @@ public:
   /// Whether loads for the next stage begin before the barrier of this one: ptxas moves none across it, and would move
   /// them behind the products. A barrier of RDNA's waits for them.
   bool loadsBeforeBarrier = false;
+  /// Whether LLVM needs all registers for addresses, sums and a tile that is loaded: there is one at a time.
+  bool hasFewRegisters = false;
   /// Values that hold the sums of an instruction.
   int64_t sumValues = 1;
-  /// A lane's sums of an instruction are runs of `run` neighbours of a row, each `rowStep` rows below the one before.
-  int64_t run = 1, rowStep = 0;
+  /// A lane's sums of an instruction are runs of `run` neighbours of a row, each `rowStep` rows below the one before,
+  /// or `columnStep` columns behind it in the same row.
+  int64_t run = 1, rowStep = 0, columnStep = 0;
+  /// So many lanes have a row's sums together; their numbers are multiples of `rowLaneStep` apart.
+  int64_t rowLanes = 4, rowLaneStep = 1;
   /// Numbers by which a row of sums in shared memory is longer, so that a warp's rows keep out of each other's banks.
   int64_t sumPadding = 0;
 
   int64_t pieceColumns() const { return kFragment / pieces; }
+  /// Sums of an instruction that a lane has, the rows that they are of, and where the one of number `element` is among
+  /// those rows and, from the lane's first sum on, among the columns.
+  int64_t sumsOfLane() const { return kFragment * pieceColumns() / lanes; }
+  int64_t rowsOfLane() const { return rowStep ? sumsOfLane() / run : 1; }
+  int64_t rowOf(int64_t element) const { return rowStep ? element / run : 0; }
+  int64_t columnOf(int64_t element) const {
+    return element % run + (rowStep ? 0 : element / run * columnStep);
+  }
 
   /// Bytes of shared memory that a lane reads at once.
   virtual int64_t chunkBytesOf(MatrixNumber number) const = 0;
 
   /// `isAlongDepth`: lines are rows or columns of the product; else steps of its depth.
   virtual FragmentPlace placeOf(ThreadBuilder &b, mlir::Value lane, Side side, bool isAlongDepth) const = 0;
-  /// A fragment; `pointers`: to the lane's chunks.
+  /// A fragment; `pointers`: to the lane's chunks. Where the core does not read across the depth, those are pointers
+  /// across it to each of the numbers that it would have read along it.
   virtual llvm::SmallVector<mlir::Value> load(ThreadBuilder &b, MatrixNumber number,
                                               mlir::ValueRange pointers, bool isAlongDepth) const = 0;
 
@@ -73,6 +87,12 @@ public:
   virtual mlir::Value sumColumnOf(ThreadBuilder &b, mlir::Value lane) const = 0;
   /// The sums of an instruction, run by run.
   virtual llvm::SmallVector<mlir::Value> elementsOf(ThreadBuilder &b, mlir::ValueRange sums) const = 0;
+  /// Such elements as the sums of an instruction.
+  virtual llvm::SmallVector<mlir::Value> sumsOf(ThreadBuilder &b, mlir::ValueRange elements) const = 0;
+  /// A fragment of rows whose steps are what the columns of sums were. `words`: of all pieces, in the order of
+  /// `elementsOf`, two numbers of 16 bits each, or a f32 number.
+  virtual llvm::SmallVector<mlir::Value> rowsOf(ThreadBuilder &b, mlir::Value lane, MatrixNumber number,
+                                                mlir::ValueRange words) const = 0;
 
   /// What is before it and what is behind it do not mix, where registers would not suffice for both.
   virtual void separate(ThreadBuilder &) const {}

@@ -199,7 +199,8 @@ private:
         SmallVector<Value> elements = core.elementsOf(b, sumsOf(sums, row * columnTiles + column));
         for (size_t run = 0; run < elements.size() / core.run; ++run) {
           Value line = b.add(top, static_cast<int64_t>(run) * core.rowStep);
-          Value at = b.add(b.mul(line, pitch()), b.add(left, column * core.pieceColumns()));
+          int64_t further = column * core.pieceColumns() + static_cast<int64_t>(run) * core.columnStep;
+          Value at = b.add(b.mul(line, pitch()), b.add(left, further));
           b.storeRun(b.runOf(ArrayRef<Value>(elements).slice(run * core.run, core.run)),
                      b.advance(place, b.mul(at, 4)));
         }

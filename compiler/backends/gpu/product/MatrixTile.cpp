@@ -24,6 +24,12 @@ MatrixFormat formatOf(const ProductShape &shape) {
   return {MatrixNumber::bf16, partsOf(shape.row.narrow), partsOf(shape.column.narrow)};
 }
 
+MatrixFormat formatOf(const ProductShape &shape, const MatrixCore &core) {
+  MatrixFormat format = formatOf(shape);
+  bool isLossless = format.isExact() && (format.number != MatrixNumber::f16 || core.hasHalf);
+  return isLossless || !core.hasFull ? format : MatrixFormat{MatrixNumber::f32, 1, 1};
+}
+
 /// Whether copies bring a side to shared memory as it is stored, 16 bytes at a time.
 static bool isCopied(const ProductShape &shape, Side side) {
   const OperandLayout &layout = shape.layoutOf(side);
@@ -136,6 +142,7 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
     plan.core = rounding;
     plan.format = {MatrixNumber::f32, 1, 1};
   }
+  plan.readsAcross = plan.core->readsAcrossDepth;
   SmallVector<KnownTile> tiles(ArrayRef(kTiles).take_front(isNarrow ? std::size(kTiles) : kTilesOfParts));
   auto listCandidates = [&](bool isAsync, bool areSingle) {
     SmallVector<TileCandidate> candidates;
@@ -156,9 +163,7 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
   const KnownTile &chosen = tiles[number];
   plan.cycles = estimateCycles(cut, candidates[number], plan.parts);
   if (!processor.isNvidia()) {
-    if (plan.core->hasFull &&
-        (!plan.format.isExact() || (plan.format.number == MatrixNumber::f16 && !plan.core->hasHalf)))
-      plan.format = {MatrixNumber::f32, 1, 1};
+    plan.format = formatOf(shape, *plan.core);
     plan.tile = chooseAmdTile(cut, *plan.core, plan.format, processor);
     return plan;
   }

@@ -50,6 +50,8 @@ struct MatrixPlan {
   const MatrixCore *core = nullptr;
   MatrixFormat format;
   MatrixTile tile;
+  /// Whether numbers that lie across the depth in memory do so in shared memory; else they are turned on their way.
+  bool readsAcross = false;
   int64_t parts = 1;    ///< of the depth, which depend on the shape and on what is stored only
   int64_t resident = 1; ///< blocks for which registers suffice on a multiprocessor
   double cycles = 0;    ///< `estimateCycles`
@@ -57,8 +59,9 @@ struct MatrixPlan {
   int64_t threads() const { return tile.warps() * core->lanes; }
 };
 
-/// How the numbers of a product of f32 sums are multiplied.
+/// How the numbers of a product of f32 sums are multiplied: on tensor cores, and on those of a core.
 MatrixFormat formatOf(const ProductShape &shape);
+MatrixFormat formatOf(const ProductShape &shape, const MatrixCore &core);
 
 /// Nothing where a product is not for tensor cores: it is small, of f64, or the processor has none that are known.
 /// `usesTf32`: f32 numbers are rounded to TF32, where the processor has such products.

@@ -25,6 +25,10 @@ Value SharedTile::swapOf(Value line) {
   return isShort ? b.rem(b.div(line, 2), lineBytes() / chunkBytes()) : b.rem(line, kLineBytes / chunkBytes());
 }
 
+int64_t SharedTile::swapOf(int64_t line) const {
+  return (lineBytes() < kLineBytes ? line / 2 : line) % swapped();
+}
+
 Value SharedTile::offsetOf(Value line, Value chunk) {
   Value swapped = arith::XOrIOp::create(b, chunk, swapOf(line));
   if (!plan.tile.isGrouped)
@@ -213,6 +217,8 @@ void SharedTile::store(ValueRange units, Value stage) {
 Value SharedTile::placeOf(Value stage) { return b.advance(place, b.mul(stage, stageBytesOf(plan))); }
 
 void SharedTile::prepareFragments(Value firstOfWarp) {
+  if (isReadByNumber())
+    return prepareNumbers(firstOfWarp);
   const MatrixCore &core = *plan.core;
   auto [line, lineChunk] = core.placeOf(b, b.rem(thread, core.lanes), side, isAlongDepth());
   if (isAlongDepth())
@@ -232,6 +238,8 @@ void SharedTile::prepareFragments(Value firstOfWarp) {
 }
 
 SmallVector<Value> SharedTile::loadFragment(Value stagePlace, int64_t number, int64_t step, int64_t part) {
+  if (isReadByNumber())
+    return loadNumbers(stagePlace, number, step, part);
   const MatrixCore &core = *plan.core;
   int64_t further = (isAlongDepth() ? number : step) * kFragment * lineBytes();
   SmallVector<Value> pointers;
@@ -240,6 +248,31 @@ SmallVector<Value> SharedTile::loadFragment(Value stagePlace, int64_t number, in
     pointers.push_back(b.advance(b.advance(stagePlace, offset), further + part * partBytes()));
   }
   return core.load(b, plan.format.number, pointers, isAlongDepth());
+}
+
+/// A lane's first step is a multiple of its steps, and a warp's first number one of what a line's swap moves: so swaps
+/// of what a lane does not change are added by xor.
+void SharedTile::prepareNumbers(Value firstOfWarp) {
+  auto [number, depthChunk] = plan.core->placeOf(b, b.rem(thread, plan.core->lanes), side, true);
+  Value line = b.mul(depthChunk, chunk());
+  Value start = b.add(b.mul(line, lineBytes()), b.mul(firstOfWarp, numberBytes()));
+  Value inLine = arith::XOrIOp::create(b, b.mul(number, numberBytes()), b.mul(swapOf(line), chunkBytes()));
+  for (int64_t i = 0; i < swapped(); ++i) {
+    Value at = i == 0 ? inLine : arith::XOrIOp::create(b, inLine, b.index(i * chunkBytes())).getResult();
+    fragments.push_back(b.add(start, at));
+  }
+}
+
+SmallVector<Value> SharedTile::loadNumbers(Value stagePlace, int64_t number, int64_t step, int64_t part) {
+  const MatrixCore &core = *plan.core;
+  const int64_t inLine = number * kFragment * numberBytes(), run = swapped() * chunkBytes();
+  SmallVector<Value> pointers;
+  for (int64_t i = 0; i < core.reads * chunk(); ++i) {
+    Value offset = fragments[swapOf(i) ^ (inLine % run / chunkBytes())];
+    int64_t further = inLine / run * run + (step * kFragment + i) * lineBytes() + part * partBytes();
+    pointers.push_back(b.advance(b.advance(stagePlace, offset), further));
+  }
+  return core.load(b, plan.format.number, pointers, /*isAlongDepth=*/false);
 }
 
 } // namespace ortc::gpu

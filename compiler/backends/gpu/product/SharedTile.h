@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A tile has lines of neighbours as the operand has them in memory: along the depth, a line for each row or column of
-// the product; otherwise a line for each step of the depth, unless the core reads along the depth only: then numbers
-// are turned on their way. Lines consist of chunks, as the core reads them at once, whose places within 128 bytes are
+// the product; otherwise a line for each step of the depth, unless numbers are turned on their way. A core that reads
+// along the depth only reads such lines number by number.
+// Lines consist of chunks, as the core reads them at once, whose places within 128 bytes are
 // swapped by the number of the line, so that neither what fills a tile nor what reads it meets a bank twice. For
 // products of groups, lines longer than 128 bytes are cut into panels, one behind the other.
 #pragma once
@@ -73,7 +74,9 @@ private:
   int64_t chunkBytes() const { return plan.core->chunkBytesOf(plan.format.number); }
   int64_t chunk() const { return chunkBytes() / numberBytes(); }
   /// Whether those of the operand are not, but those of the tile.
-  bool isTurned() const { return !layout.isAlongDepth && !plan.core->readsAcrossDepth; }
+  bool isTurned() const { return !layout.isAlongDepth && !plan.readsAcross; }
+  /// Whether fragments are read number by number.
+  bool isReadByNumber() const { return !isAlongDepth() && !plan.core->readsAcrossDepth; }
   int64_t lines() const { return isAlongDepth() ? extent : plan.tile.depth; }
   int64_t lineElements() const { return isAlongDepth() ? plan.tile.depth : extent; }
   int64_t lineBytes() const { return lineElements() * numberBytes(); }
@@ -81,6 +84,12 @@ private:
   int64_t parts() const { return plan.format.partsOf(side); }
   /// What swaps the chunks of a line.
   mlir::Value swapOf(mlir::Value line);
+  int64_t swapOf(int64_t line) const;
+  /// Chunks that are swapped.
+  int64_t swapped() const { return std::min(lineBytes(), kLineBytes) / chunkBytes(); }
+  void prepareNumbers(mlir::Value firstOfWarp);
+  llvm::SmallVector<mlir::Value> loadNumbers(mlir::Value stagePlace, int64_t number, int64_t step,
+                                             int64_t part);
   /// The offset of a chunk within a part.
   mlir::Value offsetOf(mlir::Value line, mlir::Value chunk);
   /// Units (or chunks) of `elements` that each thread moves.
@@ -120,8 +129,9 @@ private:
   const OperandLayout layout;
   int64_t extent;
   mlir::Value place, firstIndex, thread;
-  llvm::SmallVector<mlir::Value>
-      fragments; ///< by what of the chunk's number a line does not change; all of a lane's
+  /// By what of the chunk's number a line does not change, all of a lane's; of numbers, by what a chunk's is swapped
+  /// with.
+  llvm::SmallVector<mlir::Value> fragments;
 };
 
 /// Two bf16 numbers as `MatrixCore::roundPair` gives them, as f32.

@@ -51,6 +51,13 @@ SmallVector<Value> TensorCore::multiply(ThreadBuilder &b, MatrixNumber number, V
 
 SmallVector<Value> TensorCore::elementsOf(ThreadBuilder &, ValueRange sums) const { return sums; }
 
+SmallVector<Value> TensorCore::sumsOf(ThreadBuilder &, ValueRange elements) const { return elements; }
+
+/// Sums lie as rows do.
+SmallVector<Value> TensorCore::rowsOf(ThreadBuilder &, Value, MatrixNumber, ValueRange words) const {
+  return words;
+}
+
 Value TensorCore::roundPair(ThreadBuilder &b, Value low, Value high) const {
   auto pair = VectorType::get({2}, b.getBF16Type());
   Value rounded = b.callIntrinsic(pair, "llvm.nvvm.ff2bf16x2.rn", ValueRange{high, low});

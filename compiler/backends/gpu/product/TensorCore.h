@@ -25,6 +25,9 @@ public:
     return b.mul(b.rem(lane, 4), 2);
   }
   llvm::SmallVector<mlir::Value> elementsOf(ThreadBuilder &b, mlir::ValueRange sums) const override;
+  llvm::SmallVector<mlir::Value> sumsOf(ThreadBuilder &b, mlir::ValueRange elements) const override;
+  llvm::SmallVector<mlir::Value> rowsOf(ThreadBuilder &b, mlir::Value lane, MatrixNumber number,
+                                        mlir::ValueRange words) const override;
   mlir::Value roundPair(ThreadBuilder &b, mlir::Value low, mlir::Value high) const override;
 };
 
