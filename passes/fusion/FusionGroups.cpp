@@ -156,8 +156,10 @@ void FusionGroups::classify() {
   auto partOfResult = [&](unsigned result) {
     if (isCut)
       return function.getResultAttr(result, train::kBackward) ? Part::backward : Part::forward;
-    bool isOfUpdate = function && (function.getResultAttr(result, train::kUpdate) ||
-                                   function.getResultAttr(result, train::kBackward));
+    // Gradients that a host takes are cut off where those are that a step updates with.
+    bool isOfUpdate =
+        function && llvm::any_of(ArrayRef{train::kUpdate, train::kGradient, train::kBackward},
+                                 [&](StringRef name) { return bool(function.getResultAttr(result, name)); });
     return isOfUpdate ? Part::update : Part::forward;
   };
   for (Operation &op : llvm::reverse(block)) {
