@@ -31,7 +31,8 @@ struct Processor {
   int64_t subgroup = 32;    ///< lanes that run in lockstep
   // What a kernel of it takes, for estimates: servers of its generation.
   double flopRate = 0, doubleRate = 0, byteRate = 0; ///< f32, f64, memory
-  bool hasGroupProducts = false;                     ///< wgmma: four warps multiply tiles of shared memory
+  int64_t sharedBytes = 0;       ///< of a multiprocessor of NVIDIA's, for all of its blocks
+  bool hasGroupProducts = false; ///< wgmma: four warps multiply tiles of shared memory
 
   bool isNvidia() const { return architecture == ORTC_ARCH_PTX; }
 };

@@ -111,6 +111,10 @@ Value ThreadBuilder::loadRun(Value pointer, Type element, int64_t count) {
   return LLVM::LoadOp::create(*this, type, pointer, bytesOf(type));
 }
 
+Value ThreadBuilder::loadFrom(Value pointer, Type element) {
+  return LLVM::LoadOp::create(*this, element, pointer, element.getIntOrFloatBitWidth() / 8);
+}
+
 void ThreadBuilder::storeRun(Value run, Value pointer) {
   LLVM::StoreOp::create(*this, run, pointer, bytesOf(run.getType()));
 }
@@ -143,6 +147,19 @@ Value ThreadBuilder::block() {
   StringRef name = processor.isNvidia() ? "llvm.nvvm.read.ptx.sreg.ctaid.x" : "llvm.amdgcn.workgroup.id.x";
   return arith::IndexCastUIOp::create(*this, getIndexType(), callIntrinsic(getI32Type(), name, {}));
 }
+
+/// A special register. LLVM takes two reads of it for one where they are intrinsics.
+Value ThreadBuilder::readAgain(StringRef name) {
+  auto assembly = LLVM::InlineAsmOp::create(
+      *this, getI32Type(), ValueRange{}, ("mov.u32 $0, %" + name + ";").str(), "=r",
+      /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr());
+  return arith::IndexCastUIOp::create(*this, getIndexType(), assembly.getRes());
+}
+
+Value ThreadBuilder::threadAgain() { return processor.isNvidia() ? readAgain("tid.x") : thread(); }
+
+Value ThreadBuilder::blockAgain() { return processor.isNvidia() ? readAgain("ctaid.x") : block(); }
 
 void ThreadBuilder::barrier() {
   if (processor.isNvidia()) {

@@ -15,6 +15,9 @@ public:
 
   Value thread(); ///< within the block
   Value block();  ///< within the grid
+  /// The same, read again: what follows from them does not wait in registers from an earlier place on.
+  Value threadAgain();
+  Value blockAgain();
   /// All threads of the block meet, and see what others have written.
   void barrier();
   /// The warp's lanes see what the others have written.
@@ -41,6 +44,7 @@ public:
   /// `count` neighbours as a vector of the `llvm` dialect, in one access: the pointer is a multiple of their bytes.
   Value loadRun(Value pointer, mlir::Type element, int64_t count);
   void storeRun(Value run, Value pointer);
+  Value loadFrom(Value pointer, mlir::Type element);
   Value runOf(mlir::ValueRange elements);
   llvm::SmallVector<Value> elementsOf(Value run);
 
@@ -60,12 +64,16 @@ public:
     return mlir::arith::CmpIOp::create(*this, mlir::arith::CmpIPredicate::slt, a, b);
   }
   Value less(Value a, int64_t b) { return less(a, index(b)); }
+  Value choose(Value condition, Value value, Value other) {
+    return mlir::arith::SelectOp::create(*this, condition, value, other);
+  }
   /// Both conditions hold; `a` may be null, which always does.
   Value both(Value a, Value b) { return a ? mlir::arith::AndIOp::create(*this, a, b).getResult() : b; }
 
   const Processor &processor;
 
 private:
+  Value readAgain(llvm::StringRef name);
   /// `move` on the 32-bit words of a value.
   Value byWords(Value value, llvm::function_ref<Value(Value)> move);
   Value laneOfWave();

@@ -42,11 +42,10 @@ public:
         halfCount(core.rowsOfLane()), space(kernel.sharedSpace(builder, layout.bytes, kLineAlignment)) {}
 
   void emit() {
-    place();
+    place(b.thread(), b.block());
     std::deque<ElementEmitter> emitters;
     for (int64_t half = 0; half < halfCount; ++half) {
       ElementEmitter &emitter = emitters.emplace_back(b, program, buffers, options);
-      rows.push_back(b.add(firstRow, b.add(b.add(warpRow, core.sumRowOf(b, lane)), half * core.rowStep)));
       setIndices(emitter, half, b.index(0));
       emitter.setSupplier([this](unsigned node) { return supply(node); });
       halves.push_back(&emitter);
@@ -60,6 +59,7 @@ public:
       for (unsigned pass = 0; pass < program.passes; ++pass)
         walkKeys(pass);
     storeRows();
+    place(b.threadAgain(), b.blockAgain()); // the passes want all registers
     for (auto [number, mix] : llvm::enumerate(form.mixes))
       storeMix(mix, form.mixOutputs[number], mixSums[number]);
   }
@@ -67,15 +67,15 @@ public:
 private:
   //===--- Where things are ---===//
 
-  void place() {
-    thread = b.thread();
+  void place(Value threadNumber, Value block) {
+    thread = threadNumber;
     lane = b.rem(thread, core.lanes);
     warpRow = b.mul(b.div(thread, core.lanes), kFragment);
     // Tiles that see most keys come first, of all heads.
     int64_t rowTiles = llvm::divideCeilSigned(form.row.size, layout.rows);
     bool isLastFirst =
         range.endOf(rowTiles - 1) - range.firstOf(rowTiles - 1) > range.endOf(0) - range.firstOf(0);
-    Value tile = b.div(b.block(), form.products());
+    Value tile = b.div(block, form.products());
     if (isLastFirst)
       tile = b.sub(b.index(rowTiles - 1), tile);
     firstRow = b.mul(tile, layout.rows);
@@ -87,10 +87,13 @@ private:
       };
       keys = {at(range.first), b.minimum(at(range.end), keys.end)};
     }
-    Value head = positionOf(form.others, b.rem(b.block(), form.products()));
+    Value head = positionOf(form.others, b.rem(block, form.products()));
     steps = program.steps();
     starts.resize(program.dims.size());
     setPosition(head);
+    rows.clear();
+    for (int64_t half = 0; half < halfCount; ++half)
+      rows.push_back(b.add(firstRow, b.add(b.add(warpRow, core.sumRowOf(b, lane)), half * core.rowStep)));
   }
 
   /// The position of element `number` of some axes.

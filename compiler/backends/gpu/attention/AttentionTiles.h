@@ -23,6 +23,9 @@ public:
     mlir::Value at = b.add(base, b.mul(index, along));
     return {buffer, b.add(at, b.mul(b.add(k.start, k.step), depth)), {}};
   }
+  std::optional<ElementStrides> stridesOf(Side, int64_t) const override {
+    return ElementStrides{along, depth};
+  }
   void store(ThreadBuilder &, mlir::Value, mlir::Value, mlir::Value) override {
     llvm_unreachable("results are stored otherwise");
   }

@@ -81,6 +81,14 @@ public:
       at = b.add(at, b.mul(digit, dim.strides[operand]));
     return {operands.bufferOf(operand), at, {}};
   }
+  std::optional<ElementStrides> stridesOf(Side side, int64_t span) const override {
+    const ContractionAxes &axes = operands.job.axes;
+    if (depthDims.size() > 1 && depthDims.back().size % span != 0)
+      return std::nullopt;
+    unsigned operand = side == Side::row ? axes.rowOperand : axes.laneOperand;
+    return ElementStrides{(side == Side::row ? axes.row : axes.lane).strides[operand],
+                          depthDims.back().strides[operand]};
+  }
   void store(ThreadBuilder &b, Value row, Value column, Value sum) override {
     operands.store(b, row, column, sum);
   }

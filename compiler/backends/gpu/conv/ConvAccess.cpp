@@ -44,6 +44,8 @@ protected:
   ElementPlace elementAt(unsigned operand, Value place, Value inside = {}) {
     return {buffers[form.operands[operand].buffer], place, inside};
   }
+  /// Of neighbours along the innermost dimension of an operand: features.
+  int64_t features(unsigned operand) const { return sizesOf(form.op->getOperand(operand)).back(); }
   /// Stores the element of the result at `indices`, after the epilogue.
   void storeAt(ThreadBuilder &b, ArrayRef<Value> indices, Value sum) {
     auto place = [&](unsigned operand) {
@@ -60,19 +62,61 @@ protected:
   static Value isWithin(ThreadBuilder &b, Value value, int64_t size) {
     return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, value, b.index(size));
   }
+  /// Whether the threads of a block have the tap in common, of which there are `size` steps: `k.start` tells it.
+  static bool isInTap(const DepthPosition &k, int64_t size) { return k.span > 1 && size % k.span == 0; }
+  /// What a window reads in one dimension: an element for each of its taps.
+  struct Reach {
+    Value start;                  ///< of the window
+    SmallVector<int64_t> offsets; ///< of the taps from there on
+    Value tap;                    ///< the one that is read
+    int64_t size = 0;             ///< elements that there are
+  };
+  /// That elements are there in all of these dimensions. Where a block's threads have the tap in common (`isCommon`), a
+  /// window knows before the loop which of its taps find none, by a bit each.
+  static Value areThere(ThreadBuilder &b, ArrayRef<Reach> reaches, bool isCommon) {
+    size_t taps = 0;
+    for (const Reach &reach : reaches)
+      taps += reach.offsets.size();
+    Value inside;
+    if (!isCommon || taps > 32) {
+      for (const Reach &reach : reaches) {
+        int64_t step = reach.offsets.size() > 1 ? reach.offsets[1] - reach.offsets[0] : 0;
+        Value offset = b.add(b.mul(reach.tap, step), reach.offsets[0]);
+        inside = b.both(inside, isWithin(b, b.add(reach.start, offset), reach.size));
+      }
+      return inside;
+    }
+    Value missing = b.constant32(0), read = missing;
+    int64_t bit = 0;
+    for (const Reach &reach : reaches) {
+      Value own = arith::ShLIOp::create(b, b.constant32(int64_t(1) << bit), b.toI32(reach.tap));
+      read = arith::OrIOp::create(b, read, own);
+      for (int64_t offset : reach.offsets) {
+        Value isThere = isWithin(b, b.add(reach.start, offset), reach.size);
+        Value one = b.choose(isThere, b.constant32(0), b.constant32(int64_t(1) << bit++));
+        missing = arith::OrIOp::create(b, missing, one);
+      }
+    }
+    Value without = arith::AndIOp::create(b, missing, read);
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, without, b.constant32(0));
+  }
   /// The element of the input that the window at an output, with its image, reads with a tap, with its channel. What
   /// belongs to the output and what belongs to the tap are added last: in a loop one of them stays as it is.
-  ElementPlace locateInput(ThreadBuilder &b, ArrayRef<Value> output, ArrayRef<Value> tap) {
+  ElementPlace locateInput(ThreadBuilder &b, ArrayRef<Value> output, ArrayRef<Value> tap, bool isCommon) {
     Indices start{output.front()}, offset{b.index(0)};
-    Value inside;
+    SmallVector<Reach> reaches;
     for (int64_t d = 0; d < shape.rank(); ++d) {
       start.push_back(b.sub(b.mul(output[d + 1], shape.strides[d]), b.index(shape.low[d])));
       offset.push_back(b.mul(tap[d], shape.dilations[d]));
       int64_t last = (shape.output[d] - 1) * shape.strides[d] + (shape.filter[d] - 1) * shape.dilations[d];
-      if (shape.low[d] > 0 || last - shape.low[d] >= shape.input[d])
-        inside = b.both(inside, isWithin(b, b.add(start.back(), offset.back()), shape.input[d]));
+      if (shape.low[d] <= 0 && last - shape.low[d] < shape.input[d])
+        continue;
+      Reach &reach = reaches.emplace_back(Reach{start.back(), {}, tap[d], shape.input[d]});
+      for (int64_t i = 0; i < shape.filter[d]; ++i)
+        reach.offsets.push_back(i * shape.dilations[d]);
     }
     start.push_back(b.index(0)), offset.push_back(tap.back());
+    Value inside = reaches.empty() ? Value() : areThere(b, reaches, isCommon);
     return elementAt(0, b.add(placeOf(b, 0, start), placeOf(b, 0, offset)), inside);
   }
 
@@ -92,6 +136,7 @@ public:
                          taps * shape.groupChannels(), element};
     product.row = {.isAlongDepth = true, .run = shape.groupChannels()};
     product.column.run = shape.groupFeatures();
+    product.gatheredRun = shape.groupChannels();
     return product;
   }
   void begin(ThreadBuilder &, Value number) override { group = number; }
@@ -102,7 +147,11 @@ public:
       return elementAt(1, placeOf(b, 1, tap));
     }
     tap.back() = b.add(b.mul(group, shape.groupChannels()), tap.back());
-    return locateInput(b, outputAt(b, index), tap);
+    return locateInput(b, outputAt(b, index), tap, isInTap(k, shape.groupChannels()));
+  }
+  /// Of the filter: the depth is all of its other dimensions.
+  std::optional<ElementStrides> stridesOf(Side side, int64_t) const override {
+    return side == Side::column ? std::optional(ElementStrides{1, features(1)}) : std::nullopt;
   }
   void store(ThreadBuilder &b, Value row, Value column, Value sum) override {
     Indices at = outputAt(b, row);
@@ -134,6 +183,7 @@ public:
       product.depth *= taps(shape, d);
     }
     product.row = product.column = {.isAlongDepth = true, .run = shape.groupFeatures()};
+    product.gatheredRun = shape.groupFeatures();
     return product;
   }
   void begin(ThreadBuilder &b, Value number) override {
@@ -157,7 +207,13 @@ public:
     Indices step = delinearize(b, k, sizes);
     Value feature = b.add(b.mul(group, shape.groupFeatures()), step.pop_back_val());
     return side == Side::column ? locateFilter(b, step, feature, index)
-                                : locateGradient(b, index, step, feature);
+                                : locateGradient(b, index, step, feature, isInTap(k, shape.groupFeatures()));
+  }
+  /// Of the filter, within a tap.
+  std::optional<ElementStrides> stridesOf(Side side, int64_t span) const override {
+    if (side == Side::row || shape.groupFeatures() % span != 0)
+      return std::nullopt;
+    return ElementStrides{features(1), 1};
   }
   /// A phase that no filter position meets.
   Value isEmpty(ThreadBuilder &b) override {
@@ -214,20 +270,26 @@ private:
     return elementAt(1, placeOf(b, 1, tap), inside);
   }
   /// As locateInput: what belongs to the row and what belongs to the depth are added last, where nothing is divided.
-  ElementPlace locateGradient(ThreadBuilder &b, Value row, ArrayRef<Value> step, Value feature) {
+  ElementPlace locateGradient(ThreadBuilder &b, Value row, ArrayRef<Value> step, Value feature,
+                              bool isCommon) {
     Indices point = pointAt(b, row), start{point.front()}, offset{b.index(0)};
+    SmallVector<Reach> reaches;
     Value inside;
     for (int64_t d = 0; d < shape.rank(); ++d) {
       Value from = b.add(firstOutput[d], point[d + 1]);
       Value back = b.sub(b.index(0), b.mul(step[d], shape.dilations[d]));
       if (shape.strides[d] == phases(shape, d)) {
         start.push_back(from), offset.push_back(back);
-        inside = b.both(inside, isWithin(b, b.add(from, back), shape.output[d]));
+        Reach &reach = reaches.emplace_back(Reach{from, {}, step[d], shape.output[d]});
+        for (int64_t i = 0; i < taps(shape, d); ++i)
+          reach.offsets.push_back(-i * shape.dilations[d]);
       } else {
         start.push_back(divide(b, d, b.add(from, back), inside)), offset.push_back(b.index(0));
       }
     }
     start.push_back(b.index(0)), offset.push_back(feature);
+    if (!reaches.empty())
+      inside = b.both(inside, areThere(b, reaches, isCommon));
     return elementAt(0, b.add(placeOf(b, 0, start), placeOf(b, 0, offset)), inside);
   }
   /// The output whose window begins at `from`, where there is one.
@@ -267,7 +329,11 @@ public:
     }
     Indices tap = tapAt(b, index);
     tap.back() = b.add(b.mul(group, shape.groupChannels()), tap.back());
-    return locateInput(b, output, tap);
+    return locateInput(b, output, tap, /*isCommon=*/false);
+  }
+  /// Of the gradient: the depth is its positions.
+  std::optional<ElementStrides> stridesOf(Side side, int64_t) const override {
+    return side == Side::column ? std::optional(ElementStrides{1, features(1)}) : std::nullopt;
   }
   void store(ThreadBuilder &b, Value row, Value column, Value sum) override {
     Indices at;

@@ -249,9 +249,12 @@ void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const Generato
     return;
   }
   if (generator.numerics == Numerics::Fast && program.dims[program.laneDim].size >= kLongRow) {
-    kernel.launch(points, kLongRowThreads, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
-      RowEmitter(kernel, b, program, arguments.buffers, options, b.thread(), kLongRowThreads).emit(b.block());
-    });
+    kernel.launch(points, kLongRowThreads,
+                  [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
+                    RowEmitter(kernel, b, program, arguments.buffers, options, b.thread(), kLongRowThreads)
+                        .emit(b.block());
+                  },
+                  {.resident = kResidentBlocks});
     return;
   }
   kernel.launchThreads(points * kWarp,

@@ -24,8 +24,8 @@ Value describeOperand(ThreadBuilder &b, Value place, int64_t panelBytes) {
   return arith::OrIOp::create(b, wide, arith::ConstantOp::create(b, b.getI64IntegerAttr(kUpperHalf << 32)));
 }
 
-Value advanceOperand(ThreadBuilder &b, Value descriptor, int64_t bytes, Value count) {
-  Value units = arith::IndexCastOp::create(b, b.getI64Type(), b.mul(count, bytes >> kUnitShift));
+Value advanceOperand(ThreadBuilder &b, Value descriptor, Value bytes) {
+  Value units = arith::IndexCastOp::create(b, b.getI64Type(), b.div(bytes, int64_t(1) << kUnitShift));
   return arith::AddIOp::create(b, descriptor, units);
 }
 

@@ -23,9 +23,9 @@ struct GroupOperand {
 };
 /// The descriptor of what `place` points to. `panelBytes`: between neighbouring lines of a step, where lines are steps.
 mlir::Value describeOperand(ThreadBuilder &b, mlir::Value place, int64_t panelBytes);
-/// That of so many bytes further, a multiple of 16, or of `count` times as many.
+/// That of so many bytes further, a multiple of 16.
 mlir::Value advanceOperand(ThreadBuilder &b, mlir::Value descriptor, int64_t bytes);
-mlir::Value advanceOperand(ThreadBuilder &b, mlir::Value descriptor, int64_t bytes, mlir::Value count);
+mlir::Value advanceOperand(ThreadBuilder &b, mlir::Value descriptor, mlir::Value bytes);
 
 /// Begins sums += rows * columns, where `sums` are a lane's of a warp's 16 rows: for every 8 columns those four that
 /// TensorCore has.

@@ -24,7 +24,7 @@ public:
 
   Sums sum(IndexRange range) {
     // Steps that are copied ahead: of the stages one is multiplied and one is behind it.
-    const int64_t ahead = tile.stages - 2;
+    const int64_t ahead = tile.stages - 2, stageBytes = SharedTile::stageBytesOf(plan);
     auto copyAt = [&](Value start, Value stage) {
       b.guarded(b.less(start, range.end), [&] {
         rows.copy(access, start, stage);
@@ -33,10 +33,10 @@ public:
       closeCopies(b); // also an empty group, so that groups can be counted
     };
     for (int64_t stage = 0; stage < ahead; ++stage)
-      copyAt(b.add(range.begin, stage * tile.depth), b.index(stage));
+      copyAt(b.add(range.begin, stage * tile.depth), b.index(stage * stageBytes));
     describe();
     Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
-    SmallVector<Value> carried{b.index(0), b.index(ahead)};
+    SmallVector<Value> carried{b.index(0), b.index(ahead * stageBytes)};
     carried.append(tile.warpRows * tile.warpColumns / kWarp, zero);
     // Sums of no step join those of others when these are there: else ptxas would wait for each product.
     SmallVector<Value> none(ArrayRef<Value>(carried).drop_front(2));
@@ -46,7 +46,8 @@ public:
         fenceShared(b);
         b.barrier();
         copyAt(b.add(start, ahead * tile.depth), now[1]);
-        SmallVector<Value> result{next(now[0]), next(now[1])};
+        SmallVector<Value> result{SharedTile::nextStage(b, plan, now[0]),
+                                  SharedTile::nextStage(b, plan, now[1])};
         llvm::append_range(result, multiply(now[0], llvm::to_vector(now.drop_front(2))));
         return result;
       });
@@ -55,13 +56,6 @@ public:
   }
 
 private:
-  /// The stage after this one.
-  Value next(Value stage) {
-    Value following = b.add(stage, 1);
-    Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, following, b.index(tile.stages));
-    return arith::SelectOp::create(b, isLast, b.index(0), following);
-  }
-
   /// Where the group's products begin in the first stage: its rows are beside those of the other groups.
   void describe() {
     Value group = b.fromFirstLane(b.div(b.thread(), kWarp * kGroupWarps));
@@ -73,9 +67,7 @@ private:
 
   /// Adds the products of a stage.
   Sums multiply(Value stage, Sums sums) {
-    const int64_t stageBytes = SharedTile::stageBytesOf(plan);
-    Value ofRows = advanceOperand(b, rowOperand, stageBytes, stage),
-          ofColumns = advanceOperand(b, columnOperand, stageBytes, stage);
+    Value ofRows = advanceOperand(b, rowOperand, stage), ofColumns = advanceOperand(b, columnOperand, stage);
     const int64_t products = tile.warpRows / kFragment, groups = tile.warps() / kGroupWarps;
     const int64_t perProduct = kFragment * tile.columns / kWarp;
     fenceSums(b);

@@ -6,6 +6,7 @@
 #include "compiler/backends/gpu/product/GroupCore.h"
 #include "compiler/backends/gpu/product/GroupProduct.h"
 #include "compiler/backends/gpu/product/TensorCore.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -68,20 +69,14 @@ private:
   }
   int64_t warpsInColumn() const { return tile.rows / tile.warpRows; }
 
-  /// The stage after this one.
-  Value next(Value stage) {
-    if (tile.stages == 1)
-      return stage;
-    Value following = b.add(stage, 1);
-    Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, following, b.index(tile.stages));
-    return arith::SelectOp::create(b, isLast, b.index(0), following);
-  }
+  Value next(Value stage) { return SharedTile::nextStage(b, plan, stage); }
 
   Value previous(Value stage) {
     if (tile.stages == 1)
       return stage;
     Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, stage, b.index(0));
-    return arith::SelectOp::create(b, isFirst, b.index(tile.stages - 1), b.sub(stage, b.index(1)));
+    const int64_t bytes = SharedTile::stageBytesOf(plan);
+    return b.choose(isFirst, b.index((tile.stages - 1) * bytes), b.sub(stage, b.index(bytes)));
   }
 
   /// Numbers go through registers into two stages by turns: what is loaded for a stage arrives while the one before is
@@ -98,6 +93,10 @@ private:
     llvm::append_range(none, columns.zeros());
     Value isThere = b.less(range.begin, range.end);
     SmallVector<Value> carried = b.guarded(isThere, none, [&] { return loadAt(range.begin); });
+    // Behind the last stage nobody reads what is carried: zeros would take instructions.
+    SmallVector<Value> anything;
+    for (Value unit : none)
+      anything.push_back(LLVM::PoisonOp::create(b, unit.getType()));
     carried.push_back(b.index(0));
     llvm::append_range(carried, sums);
     carried = b.fold(range, tile.depth, carried, [&](Value start, ValueRange now) {
@@ -110,7 +109,7 @@ private:
       if (!core.loadsBeforeBarrier)
         b.barrier();
       SmallVector<Value> result =
-          b.guarded(b.less(following, range.end), none, [&] { return loadAt(following); });
+          b.guarded(b.less(following, range.end), anything, [&] { return loadAt(following); });
       if (core.loadsBeforeBarrier)
         b.barrier();
       result.push_back(next(stage));
@@ -131,9 +130,10 @@ private:
       });
       closeCopies(b); // also an empty group, so that groups can be counted
     };
+    const int64_t stageBytes = SharedTile::stageBytesOf(plan);
     for (int64_t stage = 0; stage + 1 < tile.stages; ++stage)
-      copyAt(b.add(range.begin, stage * tile.depth), b.index(stage));
-    SmallVector<Value> carried{b.index(0), b.index(tile.stages - 1)};
+      copyAt(b.add(range.begin, stage * tile.depth), b.index(stage * stageBytes));
+    SmallVector<Value> carried{b.index(0), b.index((tile.stages - 1) * stageBytes)};
     llvm::append_range(carried, sums);
     carried = b.fold(range, tile.depth, carried, [&](Value start, ValueRange now) {
       waitForCopies(b, tile.stages - 2);

@@ -5,6 +5,7 @@
 #include "compiler/backends/gpu/product/AmdTile.h"
 #include "compiler/backends/gpu/product/ProductCut.h"
 #include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -74,6 +75,36 @@ static int64_t blocksWith(const MatrixTile &tile, int64_t registers) {
   if (tile.isGrouped)
     blocks = std::min(blocks, (int64_t(227) << 10) / stages);
   return std::max<int64_t>(blocks, 1);
+}
+
+/// Products of a warp in a step of a tile that is copied, at least: barriers, addresses and the stage take as many
+/// instructions in a deeper step. Where places are gathered there are more of these.
+static constexpr int64_t kLeastProducts = 32, kLeastGatheredProducts = 64;
+/// Stages of copies: as many as are on their way, and the one that is read.
+static constexpr int64_t kStages = 3, kFewStages = 2;
+
+/// A tile whose copies run ahead. Its step is twice as deep where that is wanted and possible: with three stages where
+/// shared memory has room for those of all blocks that registers suffice for, with two for half of them.
+static MatrixTile withCopies(const KnownTile &known, const ProductShape &shape, int64_t registers,
+                             const Processor &processor) {
+  constexpr int64_t kOfABlock = 1 << 10; // beside its own
+  MatrixTile tile = known.tile;
+  tile.stages = kStages, tile.isAsync = true;
+  const int64_t products = tile.warpRows / 16 * (tile.warpColumns / 8) * (tile.depth / 16);
+  const bool isCut = shape.gatheredRun % tile.depth == 0 && shape.gatheredRun % (2 * tile.depth) != 0;
+  if (products >= (shape.isGathered ? kLeastGatheredProducts : kLeastProducts) || isCut ||
+      shape.depth % (2 * tile.depth) != 0)
+    return tile;
+  const int64_t stageBytes = (tile.rows + tile.columns) * 2 * tile.depth * 2;
+  auto fit = [&](int64_t blocks, int64_t stages) {
+    return blocks * (stages * stageBytes + kOfABlock) <= processor.sharedBytes;
+  };
+  const int64_t blocks = blocksWith(tile, registers);
+  if (fit(blocks, kStages))
+    tile.depth *= 2;
+  else if (fit(llvm::divideCeilSigned(blocks, 2), kFewStages))
+    tile.depth *= 2, tile.stages = kFewStages;
+  return tile;
 }
 
 /// `isLean`: no places are computed anew, and no numbers pass through registers.
@@ -156,6 +187,12 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
       chooseCut(shape, listCandidates(isNarrow, false), shape.mayCutDepth, kMatrixPartUnit).parts;
   bool isAsync = plan.core->copies && isNarrow && isCopied(shape, Side::row) && isCopied(shape, Side::column);
   bool areSingle = std::min(shape.row.run, shape.column.run) == 1;
+  auto registersWith = [&](const KnownTile &known) {
+    return registersOf(known, plan.format, isAsync && !shape.isGathered);
+  };
+  if (isAsync && processor.isNvidia())
+    for (KnownTile &known : tiles)
+      known.tile = withCopies(known, shape, registersWith(known), processor);
   if (isAsync && processor.hasGroupProducts)
     llvm::append_range(tiles, kGroupTiles);
   auto candidates = listCandidates(isAsync, areSingle);
@@ -168,10 +205,7 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
     return plan;
   }
   plan.tile = chosen.tile;
-  plan.tile.isAsync = isAsync;
-  if (isAsync && !plan.tile.isGrouped)
-    plan.tile.stages = 3;
-  plan.resident = blocksWith(plan.tile, registersOf(chosen, plan.format, isAsync && !shape.isGathered));
+  plan.resident = blocksWith(plan.tile, registersWith(chosen));
   return plan;
 }
 

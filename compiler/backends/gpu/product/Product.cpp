@@ -47,10 +47,29 @@ int64_t chooseParts(const ProductShape &shape) {
   return chooseCut(shape, listTiles(shape), /*mayCutDepth=*/true, kPartDepthUnit).parts;
 }
 
+/// value / size of `value` < `bound`. The product by a reciprocal is exact: each unit is too large by less than
+/// `size` / 2^16 of the result's last. LLVM would divide by more instructions, in fewer bits.
+static Value divideBelow(ThreadBuilder &b, Value value, int64_t size, int64_t bound) {
+  constexpr int64_t kOne = 1 << 16;
+  if (llvm::isPowerOf2_64(size) || bound * size > kOne || bound * (kOne / size + 1) >= int64_t(1) << 31)
+    return b.div(value, size);
+  return b.div(b.mul(value, llvm::divideCeilSigned(kOne, size)), kOne);
+}
+
 SmallVector<Value> delinearize(ThreadBuilder &b, const DepthPosition &k, ArrayRef<int64_t> sizes) {
   if (sizes.back() % k.span != 0)
     return delinearize(b, b.add(k.start, k.step), sizes);
-  SmallVector<Value> digits = delinearize(b, k.start, sizes);
+  SmallVector<Value> digits(sizes.size());
+  Value rest = k.start;
+  int64_t bound = 1;
+  for (int64_t size : sizes)
+    bound *= size;
+  for (size_t i = sizes.size(); i-- > 1; bound = llvm::divideCeilSigned(bound, sizes[i])) {
+    Value quotient = divideBelow(b, rest, sizes[i], bound);
+    digits[i] = b.sub(rest, b.mul(quotient, sizes[i]));
+    rest = quotient;
+  }
+  digits[0] = rest;
   digits.back() = b.add(digits.back(), k.step);
   return digits;
 }

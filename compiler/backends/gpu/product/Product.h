@@ -6,6 +6,8 @@
 #include "compiler/backends/gpu/KernelBuilder.h"
 #include "compiler/kernels/SumOrder.h"
 
+#include <optional>
+
 namespace ortc::gpu {
 
 /// The matrix that has the rows of the results, or the one that has their columns.
@@ -29,6 +31,11 @@ struct ElementPlace {
   mlir::Value inside;
 };
 
+/// How far neighbours are from each other in memory, in elements: in row or column, and along the depth.
+struct ElementStrides {
+  int64_t index = 0, step = 0;
+};
+
 /// The places of the elements of matrices, and what becomes of sums. An object is for one launch.
 class ProductAccess {
 public:
@@ -37,6 +44,9 @@ public:
   virtual void begin(ThreadBuilder &b, mlir::Value number) = 0;
   /// Element `k` of row or column `index`. All three are within their bounds.
   virtual ElementPlace locate(ThreadBuilder &b, Side side, mlir::Value index, const DepthPosition &k) = 0;
+  /// Where the places of all rows or columns, at the `span` steps from a multiple of it on, follow from one of them and
+  /// have the same condition; null otherwise. So one address does for all that a thread loads of a stage.
+  virtual std::optional<ElementStrides> stridesOf(Side, int64_t /*span*/) const { return std::nullopt; }
   virtual void store(ThreadBuilder &b, mlir::Value row, mlir::Value column, mlir::Value sum) = 0;
   /// A condition under which all elements of one side are zero, the same for all of the product; null: never.
   virtual mlir::Value isEmpty(ThreadBuilder &) { return {}; }
@@ -61,6 +71,8 @@ struct ProductShape {
   bool areProductsInRows = false;
   /// Whether an element's place is computed anew for each, as convolutions do.
   bool isGathered = false;
+  /// Steps of the depth within which such places differ by their distance only, from multiples of it on; 0: none.
+  int64_t gatheredRun = 0;
   bool mayCutDepth = false; ///< whatever order of sums that leads to
   /// Parts of the depth that are summed side by side; their sums are added in order. All but the last are multiples of
   /// `partUnit`. `emitProduct` chooses them.

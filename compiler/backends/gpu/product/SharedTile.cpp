@@ -38,19 +38,36 @@ Value SharedTile::offsetOf(Value line, Value chunk) {
   return b.add(inPanel, b.mul(b.div(swapped, chunks), panelBytes()));
 }
 
+Value SharedTile::targetOf(Value stagePlace, Value line, int64_t further, Value element) {
+  // Chunks of lines that are a multiple of this apart are swapped alike.
+  const int64_t period = (lineBytes() < kLineBytes ? 2 * lineBytes() : kLineBytes) / chunkBytes();
+  int64_t bytes = 0;
+  if (further % period == 0)
+    bytes = further * (plan.tile.isGrouped ? kLineBytes : lineBytes());
+  else
+    line = b.add(line, further);
+  Value inChunk = b.mul(b.rem(element, chunk()), numberBytes());
+  Value target = b.advance(stagePlace, b.add(offsetOf(line, b.div(element, chunk())), inChunk));
+  return b.advance(target, bytes);
+}
+
 int64_t SharedTile::movesOf(int64_t elements) const {
   int64_t moves = extent * plan.tile.depth / elements;
   assert(moves % plan.threads() == 0 && "every thread moves as much");
   return moves / plan.threads();
 }
 
-SharedTile::Unit SharedTile::unitOf(int64_t move, int64_t elements, int64_t piece) {
-  int64_t inLine = lineElements() / elements, threads = plan.threads();
-  assert(threads % inLine == 0 && "a move is of whole lines");
-  Unit unit{b.add(b.div(thread, inLine), move * (threads / inLine)), {}};
-  Value first = b.mul(b.rem(thread, inLine), piece);
+SharedTile::Origin SharedTile::originOf(int64_t elements, int64_t piece) {
+  int64_t inLine = lineElements() / elements;
+  assert(plan.threads() % inLine == 0 && "a move is of whole lines");
+  return {b.div(thread, inLine), b.mul(b.rem(thread, inLine), piece)};
+}
+
+SharedTile::Unit SharedTile::unitOf(int64_t move, int64_t elements, int64_t piece) const {
+  int64_t inLine = lineElements() / elements;
+  Unit unit{move * (plan.threads() / inLine), {}};
   for (int64_t i = 0; i < elements / piece; ++i)
-    unit.pieces.push_back(b.add(first, i * inLine * piece));
+    unit.pieces.push_back(i * inLine * piece);
   return unit;
 }
 
@@ -61,35 +78,96 @@ int64_t SharedTile::blockSteps() const {
   return steps;
 }
 
-SharedTile::TurnedBlock SharedTile::blockOf(int64_t number) {
+SharedTile::Origin SharedTile::originOfBlocks() {
   int64_t steps = blockSteps(), across = plan.tile.depth / steps;
-  Value block = b.add(b.div(thread, across), number * (plan.threads() / across));
-  return {b.mul(b.rem(thread, across), steps), b.mul(block, kUnit)};
+  return {b.mul(b.rem(thread, across), steps), b.mul(b.div(thread, across), kUnit)};
 }
 
-ElementPlace SharedTile::locate(ProductAccess &access, Value start, Value line, Value element) {
-  Value index = b.add(firstIndex, layout.isAlongDepth ? line : element);
-  Value step = layout.isAlongDepth ? element : line;
+int64_t SharedTile::elementOfBlock(int64_t number) const {
+  return number * (plan.threads() / (plan.tile.depth / blockSteps())) * kUnit;
+}
+
+ElementPlace SharedTile::locate(const Walk &walk, int64_t line, int64_t element) {
+  Value atLine = b.add(walk.origin.line, line), atElement = b.add(walk.origin.element, element);
+  Value index = b.add(firstIndex, layout.isAlongDepth ? atLine : atElement);
+  Value step = layout.isAlongDepth ? atElement : atLine;
+  return walk.access.locate(b, side, index, {walk.start, step, plan.tile.depth});
+}
+
+Value SharedTile::limit(const Walk &walk, int64_t line, int64_t element, Value inside) {
   int64_t size = side == Side::row ? shape.rows : shape.columns;
-  ElementPlace found = access.locate(b, side, index, {start, step, plan.tile.depth});
-  Value isThere = found.inside;
-  if (size % extent != 0)
-    isThere = b.both(isThere, b.less(index, size));
-  if (shape.depth % plan.tile.depth != 0) // parts are whole stages but for the last
-    isThere = b.both(isThere, b.less(b.add(start, step), shape.depth));
-  return {found.buffer, found.at, isThere};
+  Value atLine = b.add(walk.origin.line, line), atElement = b.add(walk.origin.element, element);
+  if (size % extent != 0) {
+    Value index = b.add(firstIndex, layout.isAlongDepth ? atLine : atElement);
+    inside = b.both(inside, b.less(index, size));
+  }
+  if (shape.depth % plan.tile.depth != 0) { // parts are whole stages but for the last
+    Value step = b.add(walk.start, layout.isAlongDepth ? atElement : atLine);
+    inside = b.both(inside, b.less(step, shape.depth));
+  }
+  return inside;
+}
+
+/// Distances within a tile are bytes of 32 bits.
+std::optional<ElementStrides> SharedTile::stridesOf(const ProductAccess &access) const {
+  auto strides = access.stridesOf(side, plan.tile.depth);
+  if (!strides)
+    return std::nullopt;
+  int64_t farthest = extent * std::abs(strides->index) + plan.tile.depth * std::abs(strides->step);
+  return farthest < int64_t(1) << 28 ? strides : std::nullopt;
+}
+
+SharedTile::Walk SharedTile::walkFrom(ProductAccess &access, Value start, const Origin &origin) {
+  Walk walk{access, start, origin};
+  if ((walk.strides = stridesOf(access))) {
+    ElementPlace first = locate(walk, 0, 0);
+    walk.pointer = b.pointerTo(first.buffer, first.at), walk.inside = first.inside;
+    walk.stored = cast<MemRefType>(first.buffer.getType()).getElementType();
+  }
+  return walk;
+}
+
+SharedTile::Walk SharedTile::walkOfCopies(ProductAccess &access, Value start, const Origin &origin) {
+  Walk walk{access, start, origin};
+  const int64_t size = side == Side::row ? shape.rows : shape.columns;
+  const bool haveOneCondition = layout.isAlongDepth ? size % extent == 0 : shape.depth % plan.tile.depth == 0;
+  if (haveOneCondition && (walk.strides = stridesOf(access))) {
+    ElementPlace first = locate(walk, 0, 0);
+    walk.inside = limit(walk, 0, 0, first.inside);
+    Value at = walk.inside ? b.choose(walk.inside, first.at, b.index(0)) : first.at;
+    walk.pointer = b.pointerTo(first.buffer, at);
+    walk.stored = cast<MemRefType>(first.buffer.getType()).getElementType();
+  }
+  return walk;
+}
+
+SharedTile::Place SharedTile::placeIn(const Walk &walk, int64_t line, int64_t element) {
+  if (!walk.strides) {
+    ElementPlace found = locate(walk, line, element);
+    return {b.pointerTo(found.buffer, found.at), limit(walk, line, element, found.inside),
+            cast<MemRefType>(found.buffer.getType()).getElementType()};
+  }
+  auto [index, step] = *walk.strides;
+  int64_t further = layout.isAlongDepth ? line * index + element * step : line * step + element * index;
+  int64_t bytes = walk.stored.getIntOrFloatBitWidth() / 8;
+  return {b.advance(walk.pointer, further * bytes), limit(walk, line, element, walk.inside), walk.stored};
 }
 
 void SharedTile::copy(ProductAccess &access, Value start, Value stage) {
   Value to = placeOf(stage);
+  Origin origin = originOf(chunk(), chunk());
+  Walk walk = walkOfCopies(access, start, origin);
   for (int64_t move = 0; move < movesOf(chunk()); ++move) {
     Unit unit = unitOf(move, chunk(), chunk());
-    ElementPlace from = locate(access, start, unit.line, unit.pieces[0]);
-    // Where nothing is copied the address still has to be one.
-    Value at =
-        from.inside ? arith::SelectOp::create(b, from.inside, from.at, b.index(0)).getResult() : from.at;
-    Value target = b.advance(to, offsetOf(unit.line, b.div(unit.pieces[0], chunk())));
-    copyAsync(b, target, b.pointerTo(from.buffer, at), from.inside);
+    Value target = targetOf(to, origin.line, unit.line, origin.element);
+    if (walk.strides) {
+      copyAsync(b, target, placeIn(walk, unit.line, 0).pointer, walk.inside);
+      continue;
+    }
+    ElementPlace from = locate(walk, unit.line, 0);
+    Value inside = limit(walk, unit.line, 0, from.inside);
+    Value at = inside ? b.choose(inside, from.at, b.index(0)) : from.at;
+    copyAsync(b, target, b.pointerTo(from.buffer, at), inside);
   }
 }
 
@@ -102,16 +180,15 @@ bool SharedTile::isStoredAsItIs() const {
 
 Type SharedTile::unitElement() { return isStoredAsItIs() ? Type(b.getI16Type()) : Type(b.getF32Type()); }
 
-void SharedTile::loadRun(ProductAccess &access, Value start, Value line, Value element, int64_t run,
+void SharedTile::loadRun(const Walk &walk, int64_t line, int64_t element, int64_t run,
                          SmallVectorImpl<Value> &elements) {
-  ElementPlace from = locate(access, start, line, element);
+  Place from = placeIn(walk, line, element);
   auto load = [&]() -> SmallVector<Value> {
-    Type stored = cast<MemRefType>(from.buffer.getType()).getElementType();
     SmallVector<Value> loaded;
     if (run == 1)
-      loaded.push_back(b.loadScalar(from.buffer, from.at));
+      loaded.push_back(b.loadFrom(from.pointer, from.stored));
     else
-      loaded = b.elementsOf(b.loadRun(b.pointerTo(from.buffer, from.at), stored, run));
+      loaded = b.elementsOf(b.loadRun(from.pointer, from.stored, run));
     if (layout.narrow && !isStoredAsItIs())
       for (Value &each : loaded)
         each = extendToF32(b, b.getLoc(), each, layout.narrow);
@@ -124,21 +201,20 @@ void SharedTile::loadRun(ProductAccess &access, Value start, Value line, Value e
 
 SmallVector<Value> SharedTile::load(ProductAccess &access, Value start) {
   int64_t run = std::min(layout.run, kUnit);
+  Walk walk = walkFrom(access, start, isTurned() ? originOfBlocks() : originOf(kUnit, pieceOf()));
   SmallVector<Value> units;
   for (int64_t move = 0; move < movesOf(kUnit); ++move) {
     SmallVector<Value> elements;
     if (isTurned()) {
-      TurnedBlock block = blockOf(move / blockSteps());
       for (int64_t i = 0; i < kUnit; i += run)
-        loadRun(access, start, b.add(block.step, move % blockSteps()), b.add(block.element, i), run,
-                elements);
+        loadRun(walk, move % blockSteps(), elementOfBlock(move / blockSteps()) + i, run, elements);
       units.push_back(b.runOf(elements));
       continue;
     }
     Unit unit = unitOf(move, kUnit, pieceOf());
-    for (Value piece : unit.pieces)
+    for (int64_t piece : unit.pieces)
       for (int64_t i = 0; i < pieceOf(); i += run)
-        loadRun(access, start, unit.line, b.add(piece, i), run, elements);
+        loadRun(walk, unit.line, piece + i, run, elements);
     units.push_back(b.runOf(elements));
   }
   return units;
@@ -171,9 +247,7 @@ SmallVector<Value> SharedTile::takeParts(SmallVectorImpl<Value> &elements, bool 
   return pairs;
 }
 
-void SharedTile::storeRun(Value stagePlace, Value line, Value element, SmallVector<Value> rest) {
-  Value offset = offsetOf(line, b.div(element, chunk()));
-  Value target = b.advance(stagePlace, b.add(offset, b.mul(b.rem(element, chunk()), numberBytes())));
+void SharedTile::storeRun(Value target, SmallVector<Value> rest) {
   if (plan.format.number == MatrixNumber::f32)
     for (Value &each : rest)
       each = plan.core->roundFull(b, each);
@@ -187,8 +261,8 @@ void SharedTile::storeRun(Value stagePlace, Value line, Value element, SmallVect
 
 void SharedTile::storeTurned(ValueRange units, Value stagePlace) {
   int64_t steps = blockSteps();
+  Origin origin = originOfBlocks();
   for (int64_t number = 0; number < static_cast<int64_t>(units.size()) / steps; ++number) {
-    TurnedBlock block = blockOf(number);
     SmallVector<SmallVector<Value>> ofStep;
     for (Value unit : units.slice(number * steps, steps))
       ofStep.push_back(b.elementsOf(unit));
@@ -196,7 +270,8 @@ void SharedTile::storeTurned(ValueRange units, Value stagePlace) {
       SmallVector<Value> neighbours;
       for (ArrayRef<Value> elements : ofStep)
         neighbours.push_back(elements[i]);
-      storeRun(stagePlace, b.add(block.element, i), block.step, std::move(neighbours));
+      Value line = b.add(origin.element, i); // of the tile
+      storeRun(targetOf(stagePlace, line, elementOfBlock(number), origin.line), std::move(neighbours));
     }
   }
 }
@@ -205,16 +280,25 @@ void SharedTile::store(ValueRange units, Value stage) {
   Value to = placeOf(stage);
   if (isTurned())
     return storeTurned(units, to);
+  Origin origin = originOf(kUnit, pieceOf());
   for (auto [move, vector] : llvm::enumerate(units)) {
     Unit unit = unitOf(move, kUnit, pieceOf());
     SmallVector<Value> elements = b.elementsOf(vector);
     for (auto [number, element] : llvm::enumerate(unit.pieces))
-      storeRun(to, unit.line, element,
+      storeRun(targetOf(to, origin.line, unit.line, b.add(origin.element, element)),
                SmallVector<Value>(ArrayRef<Value>(elements).slice(number * pieceOf(), pieceOf())));
   }
 }
 
-Value SharedTile::placeOf(Value stage) { return b.advance(place, b.mul(stage, stageBytesOf(plan))); }
+Value SharedTile::placeOf(Value stage) { return b.advance(place, stage); }
+
+Value SharedTile::nextStage(ThreadBuilder &b, const MatrixPlan &plan, Value stage) {
+  if (plan.tile.stages == 1)
+    return stage;
+  Value following = b.add(stage, stageBytesOf(plan)), end = b.index(plan.tile.stages * stageBytesOf(plan));
+  Value isEnd = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, following, end);
+  return b.choose(isEnd, b.index(0), following);
+}
 
 void SharedTile::prepareFragments(Value firstOfWarp) {
   if (isReadByNumber())

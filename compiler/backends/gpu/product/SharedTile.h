@@ -30,6 +30,9 @@ public:
     return bytesOf(plan, Side::row) + bytesOf(plan, Side::column);
   }
 
+  /// The stage after this one. Stages are told by how many bytes they are behind the first one.
+  static mlir::Value nextStage(ThreadBuilder &b, const MatrixPlan &plan, mlir::Value stage);
+
   /// Begins to copy the depth from `start` on into a stage, by all threads of the block.
   void copy(ProductAccess &access, mlir::Value start, mlir::Value stage);
 
@@ -94,28 +97,53 @@ private:
   mlir::Value offsetOf(mlir::Value line, mlir::Value chunk);
   /// Units (or chunks) of `elements` that each thread moves.
   int64_t movesOf(int64_t elements) const;
-  /// What a thread moves at a time: pieces of one line, by their first elements. Threads have theirs beside each other.
+  /// The element that a thread moves first, by the line and within it. Of a turned tile a line is a step of the depth.
+  struct Origin {
+    mlir::Value line, element;
+  };
+  /// What it moves at a time, from there on: pieces of one line. Threads have theirs beside each other.
   struct Unit {
-    mlir::Value line;
-    llvm::SmallVector<mlir::Value> pieces;
+    int64_t line = 0;
+    llvm::SmallVector<int64_t> pieces;
   };
-  Unit unitOf(int64_t move, int64_t elements, int64_t piece);
-  /// Of a turned tile a thread moves blocks: kUnit neighbours of each of some steps of the depth.
-  struct TurnedBlock {
-    mlir::Value step, element; ///< the first ones
-  };
-  TurnedBlock blockOf(int64_t number);
+  Origin originOf(int64_t elements, int64_t piece);
+  Unit unitOf(int64_t move, int64_t elements, int64_t piece) const;
+  /// Of a turned tile a thread moves blocks: kUnit neighbours of each of `blockSteps` steps of the depth.
+  Origin originOfBlocks();
   int64_t blockSteps() const;
+  int64_t elementOfBlock(int64_t number) const; ///< from the origin on
   /// Neighbours of a piece: where they are not loaded together, few, so that a warp's load is of few lines of memory.
   int64_t pieceOf() const { return layout.run >= kUnit ? kUnit : 2; }
-  /// Place of an element, with the condition that it is within the product; `element`: of the line.
-  ElementPlace locate(ProductAccess &access, mlir::Value start, mlir::Value line, mlir::Value element);
+  /// The places of what a thread moves of a stage.
+  struct Walk {
+    ProductAccess &access;
+    mlir::Value start;
+    Origin origin;
+    std::optional<ElementStrides> strides =
+        {}; ///< where they follow from the first one, which `pointer` leads to
+    mlir::Value pointer = {}, inside = {};
+    mlir::Type stored = {};
+  };
+  /// A pointer to an element of type `stored`, with the condition that it is within the product; null: it always is.
+  struct Place {
+    mlir::Value pointer, inside;
+    mlir::Type stored;
+  };
+  Walk walkFrom(ProductAccess &access, mlir::Value start, const Origin &origin);
+  /// The same for copies, whose places have to be some even where nothing is copied.
+  Walk walkOfCopies(ProductAccess &access, mlir::Value start, const Origin &origin);
+  std::optional<ElementStrides> stridesOf(const ProductAccess &access) const;
+  Place placeIn(const Walk &walk, int64_t line, int64_t element);
+  ElementPlace locate(const Walk &walk, int64_t line, int64_t element);
+  /// The condition that an element is within the sides of the product, and `inside`.
+  mlir::Value limit(const Walk &walk, int64_t line, int64_t element, mlir::Value inside);
   /// Appends `run` neighbours, loaded together.
-  void loadRun(ProductAccess &access, mlir::Value start, mlir::Value line, mlir::Value element, int64_t run,
+  void loadRun(const Walk &walk, int64_t line, int64_t element, int64_t run,
                llvm::SmallVectorImpl<mlir::Value> &elements);
+  /// Where an element of a line goes: `further` lines behind `line`.
+  mlir::Value targetOf(mlir::Value stagePlace, mlir::Value line, int64_t further, mlir::Value element);
   /// Writes neighbours of a line of the tile, all of their parts.
-  void storeRun(mlir::Value stagePlace, mlir::Value line, mlir::Value element,
-                llvm::SmallVector<mlir::Value> rest);
+  void storeRun(mlir::Value target, llvm::SmallVector<mlir::Value> rest);
   void storeTurned(mlir::ValueRange units, mlir::Value stagePlace);
   /// The next part of each element, in pairs, and what remains of them.
   llvm::SmallVector<mlir::Value> takeParts(llvm::SmallVectorImpl<mlir::Value> &elements, bool isLast);

@@ -115,4 +115,23 @@ TEST_F(ProductCutTest, MatrixCoresOfAmd) {
   }
 }
 
+/// A warp that makes few products of a step takes a deeper one, with as many stages as shared memory has room for.
+TEST_F(ProductCutTest, CopiesOfSmallTilesAreDeep) {
+  auto stagesOf = [&](const char *processor, int64_t depth, int64_t gatheredRun = 0) {
+    ProductShape shape = shapeOf(2048, 768, depth);
+    shape.row = shape.column = {.isAlongDepth = true, .run = 8, .narrow = mlir::BFloat16Type::get(&context)};
+    shape.isGathered = gatheredRun > 0, shape.gatheredRun = gatheredRun;
+    auto plan = planMatrix(shape, *findProcessor(processor), /*usesTf32=*/false);
+    EXPECT_TRUE(plan && plan->tile.isAsync);
+    EXPECT_TRUE(gatheredRun > 0 || plan->tile.rows * plan->tile.columns == 64 * 64);
+    return std::to_string(plan->tile.depth) + "/" + std::to_string(plan->tile.stages);
+  };
+  EXPECT_EQ(stagesOf("sm_90", 768), "64/3");
+  EXPECT_EQ(stagesOf("sm_80", 768), "64/2"); // of four blocks
+  EXPECT_EQ(stagesOf("sm_86", 768), "64/2"); // of three, where registers suffice for four
+  EXPECT_EQ(stagesOf("sm_90", 736), "32/3"); // no multiple of 64
+  EXPECT_EQ(stagesOf("sm_90", 768, /*gatheredRun=*/256), "64/3"); // of 128 x 64 results
+  EXPECT_EQ(stagesOf("sm_90", 768, /*gatheredRun=*/96), "32/3");  // a stage would have two taps
+}
+
 } // namespace
