@@ -51,7 +51,12 @@ public:
           ASSERT_EQ(readInteger(outputs, at, width), tensor.getInt(i)) << where;
           continue;
         }
-        double got = width == 4 ? double(read<float>(outputs, at)) : read<double>(outputs, at),
+        double got =
+                   width == 2
+                       ? readNarrow(outputs, at,
+                                    mlir::cast<mlir::FloatType>(mlir::getElementTypeOrSelf(tensor.getType())))
+                   : width == 4 ? double(read<float>(outputs, at))
+                                : read<double>(outputs, at),
                value = tensor.getFloat(i);
         if (std::isfinite(value))
           ASSERT_NEAR(got, value, tolerance) << where;
@@ -62,6 +67,11 @@ public:
       }
     }
     ASSERT_EQ(at, outputs.size()) << "not all outputs were compared: " << text;
+  }
+
+  static double readNarrow(const std::vector<char> &bytes, size_t at, mlir::FloatType type) {
+    return llvm::APFloat(type.getFloatSemantics(), llvm::APInt(16, read<uint16_t>(bytes, at)))
+        .convertToDouble();
   }
 
   static size_t sizeOf(mlir::Type type) {

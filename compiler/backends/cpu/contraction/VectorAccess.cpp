@@ -18,6 +18,12 @@ static VectorType vectorOf(Value buffer, int64_t lanes) {
 /// ones they take several times as long.
 static constexpr int64_t kMaskedStoreBits = 512, kLeastLaneBits = 32;
 
+/// Whether a masked store of narrow numbers would be of one lane, once LLVM has cut it into registers: LLVM 22.1 makes
+/// that of the 32 bits that the number was rounded from, over its neighbour.
+static bool isStoredTooWide(LaneRange range, int64_t width) {
+  return width < kLeastLaneBits && range.live % (kMaskedStoreBits / kLeastLaneBits) == 1;
+}
+
 static Value maskOf(OpBuilder &builder, Location loc, LaneRange range) {
   auto type = VectorType::get({range.lanes}, builder.getI1Type());
   return vector::ConstantMaskOp::create(builder, loc, type, ArrayRef<int64_t>{range.live});
@@ -53,7 +59,7 @@ void storeLanes(OpBuilder &builder, Location loc, Value buffer, Offset at, int64
   }
   if (stride == 1 && range.lanes > 1) {
     int64_t width = cast<MemRefType>(buffer.getType()).getElementTypeBitWidth();
-    if (range.lanes * std::max(width, kLeastLaneBits) >= kMaskedStoreBits) {
+    if (range.lanes * std::max(width, kLeastLaneBits) >= kMaskedStoreBits && !isStoredTooWide(range, width)) {
       vector::MaskedStoreOp::create(builder, loc, buffer, index.value(at), maskOf(builder, loc, range),
                                     value);
       return;

@@ -69,6 +69,20 @@ INSTANTIATE_TEST_SUITE_P(Sizes, NarrowContractionTest,
                                          Size{3, 200, 64}, Size{64, 2, 100}, Size{70, 50, 1100},
                                          Size{130, 258, 33}));
 
+/// Narrow results whose last vector has one lane: LLVM 22.1 would store 32 bits of it, over the next row.
+TEST(NarrowContractionTest, NothingIsStoredBesideALastLane) {
+  for (const char *type : {"bf16", "f16"})
+    for (int64_t n : {17, 33, 49, 65, 81, 97, 129, 193}) {
+      std::string wide = shaped({24, n}, "f32"), narrow = shaped({24, n}, type);
+      compareWithEvaluator(
+          "func.func @k(%a: tensor<24x3xf32>, %b: " + shaped({3, n}, "f32") + ") -> " + narrow +
+              " {\n  %d = nn.dot %a, %b batch = [] x [] contract = [1] x [0] : tensor<24x3xf32>, " +
+              shaped({3, n}, "f32") + " -> " + wide + "\n  %r = arith.truncf %d : " + wide + " to " + narrow +
+              "\n  return %r : " + narrow + "\n}",
+          generate, 0.04, Coverage::All); // a unit in the last place of numbers up to 8
+    }
+}
+
 /// Heads that lie apart, and a rounded result behind an epilogue that reads a narrow tensor.
 TEST(NarrowContractionTest, HeadsAndEpilogue) {
   compareWithEvaluator(
