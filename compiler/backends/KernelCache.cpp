@@ -3,6 +3,7 @@
 #include "compiler/backends/KernelCache.h"
 
 #include "compiler/backends/EmissionStamp.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
@@ -16,6 +17,8 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +40,22 @@ Digest digest(llvm::StringRef key, llvm::StringRef contents) {
   return hash.final();
 }
 
+bool mayOthersWrite(const struct stat &facts) { return facts.st_mode & (S_IWGRP | S_IWOTH); }
+
+/// The build of LLVM that runs: a package may be replaced by another one of the same version.
+const std::string &llvmBuild() {
+  static const std::string build = [] {
+    std::string text = LLVM_VERSION_STRING;
+    Dl_info library;
+    struct stat facts;
+    auto address = reinterpret_cast<const void *>(&llvm::WriteBitcodeToFile);
+    if (::dladdr(address, &library) != 0 && ::stat(library.dli_fname, &facts) == 0)
+      text += " " + std::to_string(facts.st_size) + " " + std::to_string(facts.st_mtim.tv_sec);
+    return text;
+  }();
+  return build;
+}
+
 llvm::StringRef asText(const Digest &digest) {
   return {reinterpret_cast<const char *>(digest.data()), digest.size()};
 }
@@ -50,14 +69,16 @@ Expected<std::unique_ptr<KernelCache>> KernelCache::open(const std::string &path
       failed && failed != llvm::errc::file_exists)
     return Status::refusal(name + "the folder cannot be made: " + failed.message());
   struct stat facts;
-  if (::stat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode))
-    return Status::refusal(name + "it is no folder; name one");
+  if (::lstat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode))
+    return Status::refusal(name +
+                           "it is no folder, and no link is followed to code that is run; name a folder");
   if (facts.st_uid != ::geteuid())
     return Status::refusal(name + "it belongs to another user, and code from it is run; name a folder of "
                                   "your own");
-  if (facts.st_mode & (S_IWGRP | S_IWOTH))
-    return Status::refusal(name + "others may write there, and code from it is run; take that right away "
-                                  "(chmod go-w), or name another folder");
+  if (mayOthersWrite(facts))
+    return Status::refusal(name +
+                           "others may write there, and code from it is run; remove it, or name another "
+                           "folder");
   return std::unique_ptr<KernelCache>(new KernelCache(path, mostBytes));
 }
 
@@ -65,6 +86,7 @@ KernelCache::~KernelCache() {
   llvm::CachePruningPolicy policy;
   policy.Expiration = std::chrono::seconds(0);
   policy.MaxSizeBytes = mostBytes;
+  policy.MaxSizePercentageOfAvailableSpace = 0;
   if (mostBytes < kMostBytes) // a test's
     policy.Interval = std::chrono::seconds(0);
   llvm::pruneCache(path, policy);
@@ -77,7 +99,7 @@ std::string KernelCache::makeKey(const llvm::Module &module, llvm::StringRef how
   llvm::WriteBitcodeToFile(module, stream, /*ShouldPreserveUseListOrder=*/true);
   llvm::BLAKE3 hash;
   for (llvm::StringRef part :
-       {llvm::StringRef(LLVM_VERSION_STRING), llvm::StringRef(kEmissionStamp), how, bitcode.str()}) {
+       {llvm::StringRef(llvmBuild()), llvm::StringRef(kEmissionStamp), how, bitcode.str()}) {
     uint64_t size = part.size();
     hash.update({reinterpret_cast<const uint8_t *>(&size), sizeof size});
     hash.update(part);
@@ -93,11 +115,22 @@ std::string KernelCache::placeOf(llvm::StringRef key) const {
 
 std::optional<std::string> KernelCache::find(llvm::StringRef key) const {
   const std::string place = placeOf(key);
-  if (!llvm::sys::fs::is_regular_file(place)) // others can wait for ever
+  // A pipe would wait for ever, and no link is followed to code.
+  int descriptor = ::open(place.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0)
     return std::nullopt;
-  auto file = llvm::MemoryBuffer::getFile(place, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto closes = llvm::scope_exit([&] { ::close(descriptor); });
+  struct stat facts;
+  if (::fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_uid != ::geteuid() ||
+      mayOthersWrite(facts))
+    return std::nullopt;
+  auto file = llvm::MemoryBuffer::getOpenFile(descriptor, place, static_cast<uint64_t>(facts.st_size),
+                                              /*RequiresNullTerminator=*/false);
   if (!file)
     return std::nullopt;
+  // What was used last is removed last, whatever the file system notes of reading.
+  const struct timespec now[] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
+  ::futimens(descriptor, now);
   llvm::StringRef text = (*file)->getBuffer();
   if (!text.consume_front(kMagic) || text.size() < LLVM_BLAKE3_OUT_LEN)
     return std::nullopt;
@@ -129,10 +162,11 @@ void KernelCache::keep(llvm::StringRef key, llvm::StringRef contents) {
   out.clear_error();
   if (!failed)
     failed = llvm::sys::fs::rename(temporary, place);
-  if (failed) {
-    llvm::sys::fs::remove(temporary);
+  if (!failed)
+    return;
+  llvm::sys::fs::remove(temporary);
+  if (failed != std::errc::no_such_file_or_directory) // another process has made room
     report(failed.message());
-  }
 }
 
 std::string KernelCache::getProblem() const {

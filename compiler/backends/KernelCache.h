@@ -26,17 +26,18 @@ public:
   /// The most that files of a folder take: those that were not read for longest are removed first.
   static constexpr uint64_t kMostBytes = uint64_t(2) << 30;
 
-  /// Makes the folder where it is missing. Refuses what is no folder, and a folder that is another user's or that
-  /// others may write: what is found there is run.
+  /// Makes the folder where it is missing. Refuses what is no folder, a link, and a folder that is another user's or
+  /// that others may write: what is found there is run.
   static Expected<std::unique_ptr<KernelCache>> open(const std::string &path,
                                                      uint64_t mostBytes = kMostBytes);
   /// Removes what is too much.
   ~KernelCache();
 
-  /// The name of what LLVM makes of `module`. `how`: what it is told beside the module, such as the processor.
+  /// The name of the code that LLVM makes of `module`. `how`: what else decides about it, such as the processor.
   static std::string makeKey(const llvm::Module &module, llvm::StringRef how);
 
-  /// What was kept under `key`; nothing where that is not there, or not as it was written.
+  /// The code that was kept under `key`; nothing where it is not there, not as it was written, or in a file that
+  /// others may have written.
   std::optional<std::string> find(llvm::StringRef key) const;
   /// Keeps `contents`, readable by their owner only. A failure is no error: see getProblem().
   void keep(llvm::StringRef key, llvm::StringRef contents);

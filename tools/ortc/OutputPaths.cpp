@@ -18,6 +18,8 @@ Status checkPaths(const CompileOptions &options, const std::vector<host::NamedFi
   Status outcome = folder.path.empty() ? Status() : output.check();
   if (outcome.isOk())
     outcome = host::checkOutside(folder, {"--dump-ir", options.dumpIr});
+  if (outcome.isOk())
+    outcome = host::checkOutside(folder, {"--kernel-cache", options.kernelCache});
   for (const host::NamedFile &file : reports)
     if (outcome.isOk())
       outcome = host::checkNewFile(folder, file);

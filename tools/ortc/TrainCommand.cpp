@@ -283,11 +283,10 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, TargetFlags flag
 void addKernelCacheFlag(CommandLine &line, CompileOptions &options) {
   if (const char *folder = std::getenv("ORTC_KERNEL_CACHE"))
     options.kernelCache = folder;
-  line.addText(
-      "--kernel-cache", "DIR",
-      "keeps compiled kernels in this folder and takes those it has; default: ORTC_KERNEL_CACHE of the "
-      "environment, or none",
-      options.kernelCache);
+  line.addText("--kernel-cache", "DIR",
+               "Keep compiled kernels in DIR and reuse them; default: ORTC_KERNEL_CACHE of the "
+               "environment, or none",
+               options.kernelCache);
 }
 
 /// A program by its path, or by a name that PATH has.

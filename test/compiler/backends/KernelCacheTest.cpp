@@ -8,10 +8,12 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace ortc;
@@ -68,9 +70,9 @@ TEST_F(KernelCacheTest, RefusesFoldersThatOthersMayWrite) {
   open();
   for (mode_t mode : {0770, 0702}) {
     ASSERT_EQ(chmod(path.c_str(), mode), 0);
-    EXPECT_EQ(refusal(), "--kernel-cache '" + path +
-                             "': others may write there, and code from it is run; take that "
-                             "right away (chmod go-w), or name another folder");
+    EXPECT_EQ(refusal(),
+              "--kernel-cache '" + path +
+                  "': others may write there, and code from it is run; remove it, or name another folder");
   }
   ASSERT_EQ(chmod(path.c_str(), 0755), 0);
   EXPECT_EQ(refusal(), "");
@@ -89,7 +91,14 @@ TEST_F(KernelCacheTest, RefusesFoldersOfOthers) {
 TEST_F(KernelCacheTest, RefusesWhatIsNoFolder) {
   std::filesystem::create_directories(folder / "deep");
   folder.write("deep/cache", "a file");
-  EXPECT_EQ(refusal(), "--kernel-cache '" + path + "': it is no folder; name one");
+  const std::string no = "--kernel-cache '" + path +
+                         "': it is no folder, and no link is followed to code that is run; "
+                         "name a folder";
+  EXPECT_EQ(refusal(), no);
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(folder / "other");
+  std::filesystem::create_directory_symlink(folder / "other", path);
+  EXPECT_EQ(refusal(), no);
   std::filesystem::remove_all(folder / "deep");
   folder.write("deep", "a file");
   EXPECT_EQ(refusal(), "--kernel-cache '" + path + "': the folder cannot be made: Not a directory");
@@ -123,9 +132,38 @@ TEST_F(KernelCacheTest, DamagedAndForeignEntriesAreNotThere) {
   EXPECT_EQ(cache->find("b"), "code of b");
 }
 
+// Whoever could write an entry could also make its digest.
+TEST_F(KernelCacheTest, EntriesOfOthersAreNotThere) {
+  auto cache = open();
+  cache->keep("a", "some code");
+  const std::string place = entry();
+  ASSERT_TRUE(cache->find("a"));
+  for (mode_t mode : {0620, 0602}) {
+    ASSERT_EQ(chmod(place.c_str(), mode), 0);
+    EXPECT_FALSE(cache->find("a"));
+  }
+  ASSERT_EQ(chmod(place.c_str(), 0600), 0);
+  ASSERT_TRUE(cache->find("a"));
+  std::filesystem::rename(place, folder / "elsewhere");
+  std::filesystem::create_symlink(folder / "elsewhere", place);
+  EXPECT_FALSE(cache->find("a"));
+  std::filesystem::remove(place);
+  std::filesystem::rename(folder / "elsewhere", place);
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(place.c_str(), 12345, 12345), 0);
+    EXPECT_FALSE(cache->find("a"));
+  }
+}
+
 TEST_F(KernelCacheTest, RemovesWhatIsTooMuch) {
-  for (int i = 0; i < 8; ++i)
-    open(4096)->keep("key" + std::to_string(i), std::string(1000, 'x'));
+  for (int i = 0; i < 8; ++i) {
+    auto cache = open(4096);
+    cache->keep("key" + std::to_string(i), std::string(1000, 'x'));
+    EXPECT_TRUE(cache->find("key0")) << "it was read a moment ago";
+    std::this_thread::sleep_for(std::chrono::milliseconds(20)); // the clock of files is coarse
+  }
+  EXPECT_TRUE(open()->find("key0"));
+  EXPECT_FALSE(open()->find("key2"));
   uint64_t bytes = 0, count = 0;
   for (const auto &each : std::filesystem::directory_iterator(path))
     if (each.path().filename().string().starts_with("llvmcache-"))

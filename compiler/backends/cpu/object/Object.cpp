@@ -107,12 +107,12 @@ static llvm::Error prepare(llvm::Module &code, const llvm::TargetMachine &machin
   return llvm::Error::success();
 }
 
-/// Where an object is kept: all that compile() and LLVM know beside the module.
+/// The name of an object, by all that compile() and LLVM know beside the module.
 static std::string makeKey(const llvm::Module &code, const Target &target, bool optimizeForSize) {
   const Isa &isa = target.isa;
   std::string how;
   llvm::raw_string_ostream(how) << isa.triple << ' ' << isa.cpu << ' ' << isa.features << ' ' << isa.tuneCpu
-                                << ' ' << optimizeForSize << isa.softDoubles << isa.expandsLong;
+                                << ' ' << optimizeForSize << ' ' << isa.softDoubles << ' ' << isa.expandsLong;
   return backends::KernelCache::makeKey(code, how);
 }
 

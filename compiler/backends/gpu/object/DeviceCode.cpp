@@ -140,14 +140,14 @@ static Expected<std::string> generate(llvm::Module &code, llvm::TargetMachine &m
   return std::string(buffer.begin(), buffer.end());
 }
 
-/// What `make` makes of a module, or made before.
+/// The code that `make` makes of a module, or made before. `stage`: which of its codes, as a kernel has two.
 static Expected<std::string> findOrMake(llvm::Module &code, const Processor &processor,
-                                        backends::KernelCache *cache,
+                                        backends::KernelCache *cache, StringRef stage,
                                         llvm::function_ref<Expected<std::string>()> make) {
   if (!cache)
     return make();
   std::string key = backends::KernelCache::makeKey(
-      code, (processor.triple + " " + processor.name + " " + processor.features).str());
+      code, (stage + " " + processor.triple + " " + processor.name + " " + processor.features).str());
   if (std::optional<std::string> kept = cache->find(key))
     return std::move(*kept);
   Expected<std::string> made = make();
@@ -196,7 +196,7 @@ Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor
   // LLVM's default is version 6, which HIP 6 knew late (CLR of October 2024 refuses it) and nothing here needs.
   if (!processor.isNvidia())
     code->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 500);
-  return findOrMake(*code, processor, cache, [&] { return compile(*code, **machine, processor); });
+  return findOrMake(*code, processor, cache, "kernel", [&] { return compile(*code, **machine, processor); });
 }
 
 /// AMD's loader reads one description of all kernels of an object: they are one module.
@@ -217,7 +217,7 @@ static Expected<std::string> generateTogether(const std::vector<std::string> &pi
     if (linker.linkInModule(std::move(*module)))
       return Status::failure("kernels cannot be put together");
   }
-  return findOrMake(whole, processor, cache,
+  return findOrMake(whole, processor, cache, "image",
                     [&] { return generate(whole, **machine, llvm::CodeGenFileType::ObjectFile); });
 }
 
