@@ -156,7 +156,7 @@ void FusionGroups::classify() {
   auto partOfResult = [&](unsigned result) {
     if (isCut)
       return function.getResultAttr(result, train::kBackward) ? Part::backward : Part::forward;
-    // Gradients that a host takes are cut off where those are that a step updates with.
+    // A gradient for the host ends the forward part where the update of a step would.
     bool isOfUpdate =
         function && llvm::any_of(ArrayRef{train::kUpdate, train::kGradient, train::kBackward},
                                  [&](StringRef name) { return bool(function.getResultAttr(result, name)); });

@@ -101,6 +101,22 @@ func.func @updates_apart(%p: tensor<64xf32>) -> (tensor<64xf32> {train.output = 
 
 // -----
 
+// A gradient for the host ends the forward part where the update of a step would: in narrow types the same tensors are
+// kept rounded, for the same bits.
+// CHECK-LABEL: func.func @gradients_apart
+// CHECK: plan.kernel
+// CHECK: math.exp
+// CHECK: plan.yield %{{.*}} : tensor<64xf32>
+// CHECK: plan.kernel
+// CHECK: arith.addf
+func.func @gradients_apart(%p: tensor<64xf32>) -> (tensor<64xf32> {train.loss}, tensor<64xf32> {train.gradient = @p}) {
+  %y = math.exp %p : tensor<64xf32>
+  %n = arith.addf %p, %y : tensor<64xf32>
+  return %y, %n : tensor<64xf32>, tensor<64xf32>
+}
+
+// -----
+
 // A product that makes a large gradient updates the parameter, where it lies.
 // CHECK-LABEL: func.func @update_behind_product
 // CHECK: plan.kernel contraction({{.*}}) in_place = [2, 0]

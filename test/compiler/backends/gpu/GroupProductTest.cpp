@@ -72,7 +72,7 @@ protected:
     MatrixPlan plan;
     plan.core = findMatrixCore(processor);
     plan.format.number = c.isHalf ? MatrixNumber::f16 : MatrixNumber::bf16;
-    plan.tile = tile, plan.parts = c.parts;
+    plan.tile = tile, plan.parts = c.parts, plan.readsAcross = plan.core->readsAcrossDepth;
 
     Location loc = UnknownLoc::get(&context);
     OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
