@@ -107,8 +107,8 @@ TEST(SafetensorsTest, ReadsArraysInOrder) {
 }
 
 TEST(SafetensorsTest, TakesLinearTimeForManyArrays) {
-  // 0.4 s of a core of an AMD EPYC, some seconds with sanitizers; looking through all arrays for each took 45 s. Time of
-  // the processor: others are at work on it.
+  // 0.4 s of a core of an AMD EPYC, some seconds with sanitizers; looking through all arrays for each took 45 s. Time
+  // of the processor: others are at work on it, too.
   constexpr int kArrays = 40000;
   std::string header = "{\"__metadata__\":{\"format\":\"pt\"}";
   for (int i = 0; i < kArrays; ++i)
