@@ -29,7 +29,6 @@ SMALL = 128
 # Bytes of a thread at most, where none are wanted: gathered numbers and the gradient of queries in f32 have all 255 registers.
 SPILLED = {("f32", "conv"): 8, ("f32", "odd"): 32, ("f32", "attention"): 8}
 SPILLED_ON_SM_120 = 16  # sums of columns by 800 threads
-MODELS = ("gpt2-small", "resnet18-224", "bert-tiny", "mobilenetv2-tiny", "vit-tiny-slim")
 
 
 def find_least(code, precision):
@@ -56,9 +55,7 @@ def find_wrong(code, precision, target):
 
 def check(found):
     wrong = [f"{code.title()}: {line}" for code in found.codes for line in find_wrong(code, found.precision, found.target)] + found.warnings
-    products = [code for code in found.codes if code.kind]
-    least = {kind: min(code.share() for code in products if code.kind == kind) for kind in sorted({code.kind for code in products})}
-    print(f"{found.model} {found.precision} {found.target}: {len(found.codes)} kernels, least shares {', '.join(f'{kind} {share:.3f}' for kind, share in least.items())}")
+    print(f"{found.model} {found.precision} {found.target}: {len(found.codes)} kernels, least shares {found.tell_least()}")
     for line in wrong:
         print(f"  {line}", flush=True)
     return bool(wrong)
@@ -69,7 +66,7 @@ def main():
         print("SKIPPED: ptxas and nvdisasm are not on PATH (pip install nvidia-cuda-nvcc nvidia-cuda-nvdisasm)")
         return 77
     workloads.WORKLOADS["gpt2-layer"] = lambda: workloads.gpt2(batch=4, sequence=512, layers=1, vocabulary=1024)
-    models, targets = (("gpt2-layer",), ("sm_80", "sm_90a")) if ISFEW else (MODELS, machine_code.TARGETS)
+    models, targets = (("gpt2-layer",), ("sm_80", "sm_90a")) if ISFEW else (machine_code.MODELS, machine_code.TARGETS)
     failed = False
     for model in models:
         for precision in ("f32", "bf16") if ISFEW else machine_code.PRECISIONS:

@@ -17,6 +17,7 @@ from predict import artifact, sass
 
 TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120")
 PRECISIONS = ("f32", "bf16", "tf32")
+MODELS = ("gpt2-small", "resnet18-224", "bert-tiny", "mobilenetv2-tiny", "vit-tiny-slim")
 LEAST_SIDE = 64  # of a product on tensor cores
 WARPS_OF_A_GROUP = 4
 MULTIPLICATIONS = 16 * 8 * 16  # of the HMMA that others are measured in
@@ -53,6 +54,14 @@ class MachineCode:
     target: str
     codes: list[Code]
     warnings: list[str]  # C75xx: products that wait for each other
+
+    def products(self) -> list[Code]:
+        return [code for code in self.codes if code.kind]
+
+    def tell_least(self) -> str:
+        """The least share of each kind of product, as text."""
+        kinds = sorted({code.kind for code in self.products()})
+        return ", ".join(f"{kind} {min(code.share() for code in self.products() if code.kind == kind):.3f}" for kind in kinds)
 
     def spilling(self) -> list[Code]:
         return [code for code in self.codes if code.function.spilled or code.function.local]
