@@ -23,7 +23,7 @@ namespace ortc::backends {
 /// A cache of code. Its functions may be called from several threads, and several processes may share a folder.
 class KernelCache {
 public:
-  /// The most that files of a folder take: those that were not read for longest are removed first.
+  /// The most that files of a folder take: those that were not used for longest are removed first.
   static constexpr uint64_t kMostBytes = uint64_t(2) << 30;
 
   /// Makes the folder where it is missing. Refuses what is no folder, a link, and a folder that is another user's or

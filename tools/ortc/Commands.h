@@ -36,9 +36,9 @@ struct TargetFlags {
 
 /// Flags that `train` and `plan` share: how it is trained; what the code is for.
 void addTrainingFlags(CommandLine &line, CompileOptions &options);
+void addTargetFlags(CommandLine &line, CompileOptions &options, TargetFlags flags);
 /// --kernel-cache, which ORTC_KERNEL_CACHE gives where the flag does not.
 void addKernelCacheFlag(CommandLine &line, CompileOptions &options);
-void addTargetFlags(CommandLine &line, CompileOptions &options, TargetFlags flags);
 
 void addTrainCommand(CLI::App &app, Action &action);
 void addPlanCommand(CLI::App &app, Action &action);
