@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "test/e2e/AttentionModel.h"
 #include "test/e2e/Device.h"
 #include "test/e2e/DeviceImages.h"
 #include "test/e2e/MatrixFaults.h"
@@ -16,10 +17,8 @@ using namespace ortc::test;
 
 namespace {
 
-struct Shape {
+struct Shape : AttentionSizes {
   const char *name;
-  int64_t batch, heads, keyHeads, rows, keys, depth, columns;
-  bool isCausal = false, hasMask = false; ///< a mask is a sum with an input, [batch, 1, 1, keys]
   const char *precision = "f32";
   /// Of the largest gradient. In f32 scores of a few units lose 1e-7 of themselves, which the exponential and the sums
   /// of some hundred keys make a few 1e-6; bf16 and f16 round probabilities and gradients to 2^-9 and 2^-12.
@@ -40,8 +39,8 @@ std::vector<float> draw(size_t count, unsigned seed, float scale) {
 }
 
 /// Of the mean of squares of what attention gives.
-Reference differentiate(const Shape &s, const std::vector<float> &q, const std::vector<float> &k,
-                        const std::vector<float> &v, const std::vector<float> &mask) {
+Reference differentiate(const Shape &s, const AttentionNumbers &numbers, const std::vector<float> &mask) {
+  const auto &[q, k, v] = numbers;
   Reference gradient{std::vector<double>(q.size()), std::vector<double>(k.size()),
                      std::vector<double>(v.size())};
   const double scale = 1 / std::sqrt(static_cast<double>(s.depth));
@@ -94,58 +93,15 @@ Reference differentiate(const Shape &s, const std::vector<float> &q, const std::
 
 class DeviceAttentionTest : public testing::TestWithParam<Shape> {
 protected:
-  /// Queries, keys and values are parameters; `nothing`, zeros, is added to the queries.
-  std::string makeModel(const Shape &s) {
-    proto::ModelProto model;
-    model.set_ir_version(10);
-    model.add_opset_import()->set_version(23);
-    auto *graph = model.mutable_graph();
-    graph->set_name("g");
-    std::vector<int64_t> queries{s.batch, s.heads, s.rows, s.depth};
-    auto parameter = [&](const std::string &name, const std::vector<int64_t> &dims,
-                         const std::vector<float> &values) {
-      auto *tensor = graph->add_initializer();
-      tensor->set_name(name);
-      tensor->set_data_type(proto::TensorProto::FLOAT);
-      for (int64_t dim : dims)
-        tensor->add_dims(dim);
-      tensor->set_raw_data(values.data(), values.size() * 4);
-    };
-    describe(graph->add_input(), "nothing", proto::TensorProto::FLOAT, queries);
-    describe(graph->add_output(), "y", proto::TensorProto::FLOAT, {s.batch, s.heads, s.rows, s.columns});
-    parameter("q", queries, q);
-    parameter("k", {s.batch, s.keyHeads, s.keys, s.depth}, k);
-    parameter("v", {s.batch, s.keyHeads, s.keys, s.columns}, v);
-    auto *sum = graph->add_node();
-    sum->set_op_type("Add");
-    sum->add_input("q"), sum->add_input("nothing"), sum->add_output("queries");
-    auto *node = graph->add_node();
-    node->set_op_type("Attention");
-    for (const char *name : {"queries", "k", "v"})
-      node->add_input(name);
-    if (s.hasMask) {
-      describe(graph->add_input(), "mask", proto::TensorProto::FLOAT, {s.batch, 1, 1, s.keys});
-      node->add_input("mask");
-    }
-    if (s.isCausal) {
-      auto *attribute = node->add_attribute();
-      attribute->set_name("is_causal");
-      attribute->set_type(proto::AttributeProto::INT);
-      attribute->set_i(1);
-    }
-    node->add_output("y");
-    return model.SerializeAsString();
-  }
-
   /// Draws the numbers of a shape; the arguments that compile it.
   std::vector<std::string> prepare(const Shape &s) {
-    q = draw(s.batch * s.heads * s.rows * s.depth, 1, 1);
-    k = draw(s.batch * s.keyHeads * s.keys * s.depth, 2, 1.5f);
-    v = draw(s.batch * s.keyHeads * s.keys * s.columns, 3, 1);
+    numbers.q = draw(s.batch * s.heads * s.rows * s.depth, 1, 1);
+    numbers.k = draw(s.batch * s.keyHeads * s.keys * s.depth, 2, 1.5f);
+    numbers.v = draw(s.batch * s.keyHeads * s.keys * s.columns, 3, 1);
     mask.resize(s.batch * s.keys);
     for (int64_t i = 0; i < s.batch * s.keys; ++i)
       mask[i] = i % s.keys >= s.keys - 7 - i / s.keys ? -INFINITY : 0.25f * static_cast<float>(i % 3);
-    std::vector<std::string> arguments{"train",    folder.write("model.onnx", makeModel(s)),
+    std::vector<std::string> arguments{"train",    folder.write("model.onnx", makeAttentionModel(s, numbers)),
                                        "--loss",   "mse",
                                        "--target", "sm_80",
                                        "--quiet",  "--gradients",
@@ -161,14 +117,14 @@ protected:
   std::map<std::string, std::vector<float>> run(const Shape &s) {
     Device device;
     Session session(folder / "artifact", &device.host);
-    std::vector<float> nothing(q.size()), label(s.batch * s.heads * s.rows * s.columns);
+    std::vector<float> nothing(numbers.q.size()), label(s.batch * s.heads * s.rows * s.columns);
     bool isGood =
         ortc_write(session.get(), "nothing", nothing.data(), nothing.size() * 4) == ORTC_OK &&
         ortc_write(session.get(), "label", label.data(), label.size() * 4) == ORTC_OK &&
         (!s.hasMask || ortc_write(session.get(), "mask", mask.data(), mask.size() * 4) == ORTC_OK) &&
         ortc_gradients_step(session.get(), nullptr) == ORTC_OK;
     std::map<std::string, std::vector<float>> gradients;
-    for (auto [name, like] : {std::pair{"q", &q}, {"k", &k}, {"v", &v}}) {
+    for (auto [name, like] : {std::pair{"q", &numbers.q}, {"k", &numbers.k}, {"v", &numbers.v}}) {
       std::vector<float> &gradient = gradients[name];
       gradient.resize(like->size());
       isGood =
@@ -177,7 +133,8 @@ protected:
     return isGood ? gradients : std::map<std::string, std::vector<float>>();
   }
 
-  std::vector<float> q, k, v, mask;
+  AttentionNumbers numbers;
+  std::vector<float> mask;
   TemporaryFolder folder;
 };
 
@@ -202,7 +159,7 @@ TEST_P(DeviceAttentionTest, GradientsAreThoseOfSums) {
   mustRun(arguments);
 
   std::map<std::string, std::vector<float>> gradients = run(s);
-  Reference reference = differentiate(s, q, k, v, mask);
+  Reference reference = differentiate(s, numbers, mask);
   for (auto [name, wanted] :
        {std::pair{"q", &reference.queries}, {"k", &reference.keys}, {"v", &reference.values}}) {
     const std::vector<float> &gradient = gradients[name];
@@ -218,12 +175,12 @@ TEST_P(DeviceAttentionTest, GradientsAreThoseOfSums) {
 }
 
 const Shape kShapes[] = {
-    {"Causal", 1, 2, 2, 192, 192, 64, 64, true, false},
-    {"Ragged", 2, 1, 1, 100, 90, 40, 24, false, true},
-    {"Groups", 1, 4, 2, 96, 128, 32, 32, true, true},
-    {"OtherKeys", 1, 2, 2, 64, 200, 16, 48, false, false},
-    {"WideBf16", 1, 1, 1, 128, 128, 128, 96, true, false, "bf16", 2e-2},
-    {"GroupsF16", 1, 4, 1, 70, 66, 64, 64, false, true, "f16", 4e-3},
+    {{1, 2, 2, 192, 192, 64, 64, true, false}, "Causal"},
+    {{2, 1, 1, 100, 90, 40, 24, false, true}, "Ragged"},
+    {{1, 4, 2, 96, 128, 32, 32, true, true}, "Groups"},
+    {{1, 2, 2, 64, 200, 16, 48, false, false}, "OtherKeys"},
+    {{1, 1, 1, 128, 128, 128, 96, true, false}, "WideBf16", "bf16", 2e-2},
+    {{1, 4, 1, 70, 66, 64, 64, false, true}, "GroupsF16", "f16", 4e-3},
 };
 
 /// Logarithms of weights are mixed. A factor of each row is met first in the last pass over the keys.
@@ -314,8 +271,8 @@ TEST_P(DeviceAttentionFaultsTest, EveryFaultIsNoticed) {
   EXPECT_GE(faults.size(), 100u);
 }
 
-const Shape kFaultShapes[] = {{"Causal", 1, 1, 1, 64, 96, 32, 32, true, false},
-                              {"Bf16", 1, 1, 1, 128, 128, 32, 32, true, false, "bf16"}};
+const Shape kFaultShapes[] = {{{1, 1, 1, 64, 96, 32, 32, true, false}, "Causal"},
+                              {{1, 1, 1, 128, 128, 32, 32, true, false}, "Bf16", "bf16"}};
 
 INSTANTIATE_TEST_SUITE_P(Faults, DeviceAttentionFaultsTest, testing::ValuesIn(kFaultShapes),
                          [](const auto &info) { return std::string(info.param.name); });

@@ -25,8 +25,7 @@ public:
 
   bool usesAssembler() const override { return processor.isNvidia(); }
   int64_t attentionParts(Numerics numerics) const override {
-    // AMD's kernels are not in use: on gfx1100 some of them spill (docs/decisions/0064-attention-kernels.md).
-    return processor.isNvidia() && numerics == Numerics::Fast ? kAttentionParts : 0;
+    return numerics == Numerics::Fast ? kAttentionParts : 0;
   }
   bool hasAttention(const AttentionForm &form) const override { return gpu::hasAttention(form, processor); }
   bool hasTf32() const override { return processor.isNvidia(); }

@@ -139,8 +139,12 @@ Value ThreadBuilder::constant32(int64_t value) {
 }
 
 Value ThreadBuilder::thread() {
+  return latest ? latest : arith::IndexCastUIOp::create(*this, getIndexType(), readThread());
+}
+
+Value ThreadBuilder::readThread() {
   StringRef name = processor.isNvidia() ? "llvm.nvvm.read.ptx.sreg.tid.x" : "llvm.amdgcn.workitem.id.x";
-  return arith::IndexCastUIOp::create(*this, getIndexType(), callIntrinsic(getI32Type(), name, {}));
+  return callIntrinsic(getI32Type(), name, {});
 }
 
 Value ThreadBuilder::block() {
@@ -148,18 +152,32 @@ Value ThreadBuilder::block() {
   return arith::IndexCastUIOp::create(*this, getIndexType(), callIntrinsic(getI32Type(), name, {}));
 }
 
-/// A special register. LLVM takes two reads of it for one where they are intrinsics.
-Value ThreadBuilder::readAgain(StringRef name) {
+/// An index that LLVM knows nothing of, nor takes for another one. It takes two reads of a special register for one where
+/// they are intrinsics.
+Value ThreadBuilder::runAssembly(StringRef text, StringRef constraints, ValueRange operands) {
   auto assembly = LLVM::InlineAsmOp::create(
-      *this, getI32Type(), ValueRange{}, ("mov.u32 $0, %" + name + ";").str(), "=r",
+      *this, getI32Type(), operands, text, constraints,
       /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
       LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr());
   return arith::IndexCastUIOp::create(*this, getIndexType(), assembly.getRes());
 }
 
-Value ThreadBuilder::threadAgain() { return processor.isNvidia() ? readAgain("tid.x") : thread(); }
+Value ThreadBuilder::threadAgain() {
+  return processor.isNvidia() ? runAssembly("mov.u32 $0, %tid.x;", "=r", {})
+                              : runAssembly("", "=v,0", readThread());
+}
 
-Value ThreadBuilder::blockAgain() { return processor.isNvidia() ? readAgain("ctaid.x") : block(); }
+Value ThreadBuilder::blockAgain() {
+  return processor.isNvidia() ? runAssembly("mov.u32 $0, %ctaid.x;", "=r", {}) : block();
+}
+
+void ThreadBuilder::endBranch(int64_t number) {
+  if (!processor.isNvidia())
+    LLVM::InlineAsmOp::create(*this, TypeRange{}, ValueRange{}, "; end of branch " + std::to_string(number),
+                              "",
+                              /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
+                              LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr());
+}
 
 void ThreadBuilder::barrier() {
   if (processor.isNvidia()) {

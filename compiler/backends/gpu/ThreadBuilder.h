@@ -17,7 +17,22 @@ public:
   Value block();  ///< within the grid
   /// The same, read again: what follows from them does not wait in registers from an earlier place on.
   Value threadAgain();
-  Value blockAgain();
+  Value blockAgain(); ///< of AMD's processors the same: it has no register of a thread
+  /// While it lives, thread() is what threadAgain() was at its beginning.
+  class ThreadAgain {
+  public:
+    explicit ThreadAgain(ThreadBuilder &b) : b(b), before(b.latest) { b.latest = b.threadAgain(); }
+    ~ThreadAgain() { b.latest = before; }
+    ThreadAgain(const ThreadAgain &) = delete;
+    ThreadAgain &operator=(const ThreadAgain &) = delete;
+
+  private:
+    ThreadBuilder &b;
+    const Value before;
+  };
+  /// Ends a branch that LLVM then merges with no other, whose instructions are the same: addresses that all branches
+  /// want would be chosen from before, and need a register each. `number`: which branch. AMD.
+  void endBranch(int64_t number);
   /// All threads of the block meet, and see what others have written.
   void barrier();
   /// The warp's lanes see what the others have written.
@@ -73,12 +88,15 @@ public:
   const Processor &processor;
 
 private:
-  Value readAgain(llvm::StringRef name);
+  Value runAssembly(llvm::StringRef text, llvm::StringRef constraints, mlir::ValueRange operands);
+  Value readThread();
   /// `move` on the 32-bit words of a value.
   Value byWords(Value value, llvm::function_ref<Value(Value)> move);
   Value laneOfWave();
   /// The word that a lane of the wavefront has (AMD).
   Value wordOfLane(Value word, Value lane);
+
+  Value latest; ///< number of the thread; null: as it is read first
 };
 
 } // namespace ortc::gpu

@@ -41,8 +41,10 @@ static std::optional<Fault::Kind> kindOf(const Instruction &instruction) {
       store && store->getPointerAddressSpace() == kSharedSpace)
     return Fault::store;
   switch (instruction.getOpcode()) {
-  case Instruction::FAdd:
-    return Fault::sum;
+  case Instruction::FAdd: { // not one that begins with zeros
+    auto *first = dyn_cast<Constant>(instruction.getOperand(1));
+    return first && first->isZeroValue() ? std::nullopt : std::optional(Fault::sum);
+  }
   case Instruction::FSub:
     return Fault::part;
   case Instruction::Xor: // not the negation of a condition

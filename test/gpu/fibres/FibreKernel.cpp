@@ -8,6 +8,7 @@
 #include "ortc/device.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <numeric>
 
 using namespace mlir;
@@ -155,6 +156,28 @@ void check(const std::string &text, plan::KernelKind kind, double tolerance) {
         evaluated = std::move(kernel);
     }
   }
+}
+
+void checkFaults(FibreKernel &kernel, const std::vector<Fault::Kind> &kinds) {
+  static constexpr Order kOrders[] = {Order::Forward, Order::Reverse, Order::Shuffled, Order::Ahead,
+                                      Order::Behind};
+  ASSERT_TRUE(kernel.multipliesMatrices());
+  const std::vector<char> wanted = kernel.run(Order::Forward);
+  for (Order order : kOrders)
+    ASSERT_TRUE(kernel.run(order) == wanted);
+  const std::vector<Fault> faults = kernel.listFaults();
+  for (const Fault &fault : faults) {
+    kernel.breakCode(fault);
+    bool isNoticed = std::any_of(std::begin(kOrders), std::end(kOrders), [&](Order order) {
+      std::string failure;
+      return kernel.run(order, failure) != wanted || !failure.empty();
+    });
+    EXPECT_TRUE(isNoticed) << fault.name();
+  }
+  for (Fault::Kind kind : kinds)
+    EXPECT_TRUE(std::any_of(faults.begin(), faults.end(), [&](const Fault &f) { return f.kind == kind; }))
+        << "no " << Fault{kind, 0}.name();
+  std::printf("%zu faults\n", faults.size());
 }
 
 } // namespace ortc::fibres

@@ -58,5 +58,8 @@ struct Wanted {
 };
 /// Runs a program that is for matrix cores with fast numerics, in all orders, which give the same bits.
 void checkProducts(const std::string &text, plan::KernelKind kind, const std::vector<Wanted> &wanted);
+/// Every fault that can be put into the kernel, which multiplies matrices, is noticed: some order of lanes gives other
+/// bits, or a run reports it. There must be some of each of `kinds`. Prints how many there are.
+void checkFaults(FibreKernel &kernel, const std::vector<Fault::Kind> &kinds);
 
 } // namespace ortc::fibres

@@ -57,6 +57,7 @@ public:
   bool hasProducts = false;
 
 private:
+  Status remove(CallInst &assembly);
   Status replace(CallInst &call);
   Status replaceProduct(CallInst &call);
   void giveSpace(GlobalVariable &variable);
@@ -69,7 +70,7 @@ private:
 
 Status Rewriter::run() {
   std::vector<Function *> kernels;
-  std::vector<CallInst *> calls;
+  std::vector<CallInst *> calls, assemblies;
   std::vector<Instruction *> fences;
   for (Function &function : module) {
     if (function.getCallingConv() == CallingConv::AMDGPU_KERNEL)
@@ -84,12 +85,16 @@ Status Rewriter::run() {
           call && call->getCalledFunction() &&
           call->getCalledFunction()->getName().starts_with("llvm.amdgcn."))
         calls.push_back(call);
+      if (auto *call = dyn_cast<CallInst>(&instruction); call && call->isInlineAsm())
+        assemblies.push_back(call);
       if (isa<FenceInst>(instruction))
         fences.push_back(&instruction); // fibres see each other's writes
     }
   }
   for (Instruction *fence : fences)
     fence->eraseFromParent();
+  for (CallInst *assembly : assemblies)
+    ORTC_TRY(remove(*assembly));
   for (CallInst *call : calls)
     ORTC_TRY(replace(*call));
   for (GlobalVariable &variable : make_early_inc_range(module.globals()))
@@ -146,6 +151,17 @@ Status Rewriter::replaceProduct(CallInst &call) {
   call.replaceAllUsesWith(builder.CreateLoad(call.getType(), result));
   call.eraseFromParent();
   hasProducts = true;
+  return {};
+}
+
+/// Of no instruction: there are those that give their operand on, and comments.
+Status Rewriter::remove(CallInst &assembly) {
+  StringRef text = cast<InlineAsm>(assembly.getCalledOperand())->getAsmString();
+  if (!text.empty() && !text.starts_with(";"))
+    return Status::failure("fibres have no assembly '" + text.str() + "'");
+  if (!assembly.getType()->isVoidTy())
+    assembly.replaceAllUsesWith(assembly.getArgOperand(0));
+  assembly.eraseFromParent();
   return {};
 }
 

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/gpu/fibres/FibreKernel.h"
 
-#include <cstdio>
-
 using namespace ortc;
 using namespace ortc::fibres;
 
@@ -37,32 +35,12 @@ protected:
   }
 };
 
-constexpr Order kOrders[] = {Order::Forward, Order::Reverse, Order::Shuffled, Order::Ahead, Order::Behind};
-
-/// Noticed is what gives other bits in some order of lanes, or what a run reports.
 TEST_P(FibreProductFaultsTest, EveryFaultIsNoticed) {
   const Way &way = GetParam();
   FibreKernel kernel(programOf(way), plan::KernelKind::contraction, way.processor, Numerics::Fast);
-  ASSERT_TRUE(kernel.multipliesMatrices());
-  const std::vector<char> wanted = kernel.run(Order::Forward);
-  for (Order order : kOrders)
-    ASSERT_TRUE(kernel.run(order) == wanted);
-  const std::vector<Fault> faults = kernel.listFaults();
-  for (const Fault &fault : faults) {
-    kernel.breakCode(fault);
-    bool isNoticed = false;
-    for (Order order : kOrders) {
-      std::string failure;
-      isNoticed = isNoticed || kernel.run(order, failure) != wanted || !failure.empty();
-    }
-    EXPECT_TRUE(isNoticed) << fault.name();
-  }
   std::vector<Fault::Kind> kinds{Fault::barrier, Fault::product, Fault::swizzle, Fault::load, Fault::store};
   kinds.insert(kinds.end(), way.kinds.begin(), way.kinds.end());
-  for (Fault::Kind kind : kinds)
-    EXPECT_TRUE(std::any_of(faults.begin(), faults.end(), [&](const Fault &f) { return f.kind == kind; }))
-        << "no " << Fault{kind, 0}.name();
-  std::printf("%s: %zu faults\n", way.name, faults.size());
+  checkFaults(kernel, kinds);
 }
 
 /// f32 of RDNA 3 is bf16 parts, whose sums begin anew every 32 steps.

@@ -31,6 +31,8 @@ using Sums = SmallVector<Value>;
 
 /// Keys whose scores are in registers at a time: those of a block of sums that are promoted.
 constexpr int64_t kBlockKeys = kPromotedDepth;
+/// Scores of a lane that are computed side by side where registers are few.
+constexpr int64_t kScoresAtOnce = 4;
 
 class AttentionEmitter : LoopWalk {
 public:
@@ -68,9 +70,6 @@ private:
   //===--- Where things are ---===//
 
   void place(Value threadNumber, Value block) {
-    thread = threadNumber;
-    lane = b.rem(thread, core.lanes);
-    warpRow = b.mul(b.div(thread, core.lanes), kFragment);
     // Tiles that see most keys come first, of all heads.
     int64_t rowTiles = llvm::divideCeilSigned(form.row.size, layout.rows);
     bool isLastFirst =
@@ -91,9 +90,28 @@ private:
     steps = program.steps();
     starts.resize(program.dims.size());
     setPosition(head);
+    placeLane(threadNumber);
+  }
+
+  void placeLane(Value thread) {
+    lane = b.rem(thread, core.lanes);
+    warpRow = b.mul(b.div(thread, core.lanes), kFragment);
     rows.clear();
     for (int64_t half = 0; half < halfCount; ++half)
       rows.push_back(b.add(firstRow, b.add(b.add(warpRow, core.sumRowOf(b, lane)), half * core.rowStep)));
+  }
+
+  /// Where registers are few, what follows from the number of a lane is computed anew in each step, not kept.
+  Values withLaneAgain(llvm::function_ref<Values()> body) {
+    if (!core.hasFewRegisters)
+      return body();
+    ThreadBuilder::ThreadAgain scope(b);
+    Value oldLane = lane, oldWarpRow = warpRow;
+    Values oldRows = rows;
+    placeLane(b.thread());
+    Values result = body();
+    lane = oldLane, warpRow = oldWarpRow, rows = oldRows;
+    return result;
   }
 
   /// The position of element `number` of some axes.
@@ -120,7 +138,9 @@ private:
     Values result =
         b.fold({b.index(0), b.index(form.groupCount())}, 1, carried, [&](Value group, ValueRange now) {
           setPosition(b.add(head, positionOf(form.groups, group)));
-          return b.fold(keys, layout.keys, now, body);
+          return b.fold(keys, layout.keys, now, [&](Value firstKey, ValueRange carriedOn) {
+            return withLaneAgain([&] { return body(firstKey, carriedOn); });
+          });
         });
     setPosition(head);
     for (auto [number, half] : llvm::enumerate(halves))
@@ -344,6 +364,8 @@ private:
                    llvm::function_ref<void(const Element &, ElementEmitter &)> visit) {
     Value first = core.sumColumnOf(b, lane);
     for (int64_t number = 0; number < static_cast<int64_t>(scoresOfLane()); ++number) {
+      if (core.hasFewRegisters && number % kScoresAtOnce == 0)
+        core.separate(b);
       Element element{number, rowOf(number), Value()};
       Value key = b.add(b.add(firstKey, first), block * kBlockKeys + columnOf(number));
       if (form.key.size % layout.keys != 0)
@@ -623,7 +645,7 @@ private:
   const MatrixCore &core;
   const int64_t halfCount; ///< rows of a lane
   IndexRange keys;         ///< that the block needs
-  Value space, thread, lane, warpRow, firstRow;
+  Value space, lane, warpRow, firstRow;
   Value position;                       ///< of the head, row 0 and key 0
   SmallVector<int64_t> steps;           ///< of the program's dims
   Values starts;                        ///< their indices at `position`

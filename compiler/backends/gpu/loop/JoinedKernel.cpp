@@ -7,7 +7,6 @@
 #include "compiler/backends/gpu/loop/PointRuns.h"
 #include "compiler/kernels/loop/JoinedLoops.h"
 #include "dialects/plan/PlanDialect.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -39,8 +38,10 @@ public:
       : kernel(kernel), b(b), buffers(buffers), inputs(inputs), options(options) {}
 
   void emit(ArrayRef<Part> parts) {
-    if (parts.size() == 1)
-      return emitPart(parts.front());
+    if (parts.size() == 1) {
+      emitPart(parts.front());
+      return b.endBranch(parts.front().first);
+    }
     ArrayRef<Part> left = parts.take_front(parts.size() / 2), right = parts.drop_front(left.size());
     int64_t first = right.front().first;
     auto choice = scf::IfOp::create(b, b.less(b.block(), first), /*withElseRegion=*/true);
@@ -79,20 +80,8 @@ private:
   const MathOptions &options;
 };
 
-/// Buffers of a launch at most, on AMD's processors: addresses of all that a kernel uses are loaded before its first
-/// branch, into scalar registers, of which there are about a hundred.
-constexpr size_t kMostBuffers = 32;
 /// Blocks that a multiprocessor has at least: for more, ptxas spills the addresses of many loops.
 constexpr int64_t kResidentBlocks = 1;
-
-/// Adds the buffers of a loop, by their places in the call.
-void addBuffers(const kernels::JoinedLoop &loop, size_t inputs, llvm::SmallDenseSet<unsigned> &buffers) {
-  for (const LoopNode &node : loop.program.nodes)
-    if (node.kind == LoopNode::load)
-      buffers.insert(node.buffer);
-  for (unsigned output : loop.outputs)
-    buffers.insert(inputs + output);
-}
 
 /// How each loop is computed. `numerics`: portable ones sum column by column.
 std::vector<Part> describeParts(const KernelBuilder &kernel, ArrayRef<kernels::JoinedLoop> loops,
@@ -143,16 +132,10 @@ LogicalResult generateJoined(KernelBuilder &kernel, func::FuncOp function,
     return function.emitError(reason);
   size_t inputs = function.getNumArguments();
   std::vector<Part> parts = describeParts(kernel, *loops, inputs, generator.numerics);
-  bool isNvidia = kernel.getProcessor().isNvidia();
   for (MutableArrayRef<Part> rest = parts; !rest.empty();) {
-    llvm::SmallDenseSet<unsigned> buffers;
-    addBuffers(rest.front().loop, inputs, buffers);
     size_t count = 1;
-    for (; count < rest.size() && rest[count].threads() == rest.front().threads(); ++count) {
-      addBuffers(rest[count].loop, inputs, buffers);
-      if (!isNvidia && buffers.size() > kMostBuffers)
-        break;
-    }
+    while (count < rest.size() && rest[count].threads() == rest.front().threads())
+      ++count;
     emitLaunch(kernel, rest.take_front(count), inputs, generator.math());
     rest = rest.drop_front(count);
   }

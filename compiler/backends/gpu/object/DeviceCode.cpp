@@ -7,6 +7,7 @@
 #include "compiler/backends/emit/LlvmModule.h"
 #include "compiler/backends/emit/Lowering.h"
 #include "compiler/backends/gpu/KernelBuilder.h"
+#include "compiler/backends/gpu/object/KernelArguments.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -217,6 +218,7 @@ static Expected<std::string> generateTogether(const std::vector<std::string> &pi
     if (linker.linkInModule(std::move(*module)))
       return Status::failure("kernels cannot be put together");
   }
+  loadArgumentsWhereUsed(whole);
   return findOrMake(whole, processor, cache, "image",
                     [&] { return generate(whole, **machine, llvm::CodeGenFileType::ObjectFile); });
 }
