@@ -152,7 +152,7 @@ Value ThreadBuilder::block() {
   return arith::IndexCastUIOp::create(*this, getIndexType(), callIntrinsic(getI32Type(), name, {}));
 }
 
-/// An index that LLVM knows nothing of, nor takes for another one. It takes two reads of a special register for one where
+/// An index that LLVM knows nothing of, nor takes for another one: two reads of a special register are one to it where
 /// they are intrinsics.
 Value ThreadBuilder::runAssembly(StringRef text, StringRef constraints, ValueRange operands) {
   auto assembly = LLVM::InlineAsmOp::create(
