@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "host/rate.h"
+#include "host/schedule_forms.h"
 #include "host/spec.h"
 #include "host/text.h"
 #include "support/EditDistance.h"
@@ -113,6 +114,13 @@ std::string listSchedules() {
   for (const Kind &kind : listKinds())
     names.emplace_back(kind.name);
   return join(names);
+}
+
+std::vector<ScheduleForm> listScheduleForms() {
+  std::vector<ScheduleForm> forms;
+  for (const Kind &kind : listKinds())
+    forms.push_back({kind.name, {kind.keys.begin(), kind.keys.end()}});
+  return forms;
 }
 
 static Status refuse(const std::string &text, const std::string &what) {

@@ -11,7 +11,7 @@ namespace ortc::report {
 /// Figures, certificates and the peak: `entries[].memory` of the manifest (docs/manifest.md) and of plan.json.
 nlohmann::ordered_json summarizeMemory(const MemoryPlan &plan);
 
-/// What `ortc plan --report` writes (docs/command-line.md): the summary of every entry, its steps and its buffers.
+/// What `ortc plan --report` writes (docs/commands/plan.md): the summary of every entry, its steps and its buffers.
 nlohmann::ordered_json makePlanReport(const std::string &model, const SharedMemory &shared,
                                       const std::vector<MemoryPlan> &plans);
 

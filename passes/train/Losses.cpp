@@ -84,17 +84,6 @@ Expected<LossSpec> parseLoss(std::string_view text) {
   return parsed;
 }
 
-std::string describeLosses() {
-  std::string text;
-  for (const LossDefinition *each : listLosses())
-    text += formatSpec(each->name, each->keys) + ", ";
-  return text +
-         "onnx:FILE (an ONNX function), output:NAME (the graph computes its loss) or none; formulas also "
-         "take reduction=mean|sum and "
-         "sample_weight=1; default: " +
-         LossSpec().name;
-}
-
 static const LossDefinition &definitionOf(const LossSpec &loss) {
   const LossDefinition *definition = findLoss(loss);
   assert(definition && "a spec of a formula names one");

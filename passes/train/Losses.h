@@ -117,8 +117,6 @@ std::string valueName(const LossSpec &loss);
 std::string weightName(const LossSpec &loss);
 /// The input of a loss that is called `name` where there is one loss: of several "NAME.ID", as labels are "label.ID".
 std::string inputName(const LossSpec &loss, llvm::StringRef name);
-/// What `--help` says of `--loss`.
-std::string describeLosses();
 
 /// Every key's value; the spec must be of LossSource::Formula.
 Settings settingsOf(const LossSpec &loss);

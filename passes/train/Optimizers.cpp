@@ -159,13 +159,6 @@ Status checkGroups(const CompileOptions &options) {
   return Status();
 }
 
-std::string describeOptimizers() {
-  std::vector<std::string> specs;
-  for (const OptimizerDefinition *each : listOptimizers())
-    specs.push_back(formatSpec(each->name, each->keys));
-  return llvm::join(specs, ", ") + ", onnx:FILE (an ONNX function); default: " + OptimizerSpec().name;
-}
-
 Key lrKey(double initial) { return {kLr, initial, kNotNegative, "learning rate"}; }
 Key weightDecayKey(double initial, const char *meaning) {
   return {kWeightDecay, initial, kNotNegative, meaning, /*zeroIsAbsent=*/true};

@@ -106,8 +106,6 @@ std::vector<Key> orderKeys(const OptimizerDefinition &definition);
 
 /// Parses `--optimizer`.
 Expected<OptimizerSpec> parseOptimizer(std::string_view text);
-/// What `--help` says of `--optimizer`.
-std::string describeOptimizers();
 
 /// A group with its keys read.
 struct OptimizerGroup {

@@ -235,7 +235,7 @@ TEST(PlanNamesTest, HostileNamesStayText) {
 }
 
 TEST(PlanNamesTest, TheDocumentationShowsWhatIsPrinted) {
-  std::string guide = readFile(sourcePath("../docs/command-line.md")),
+  std::string guide = readFile(sourcePath("../docs/commands/plan.md")),
               command = "    $ ortc plan test/zoo/mlp-digits/";
   size_t begin = guide.find(command);
   ASSERT_NE(begin, std::string::npos);

@@ -52,11 +52,17 @@ share/doc/libortc-dev/runtime-api.md'
 bin/ortc
 lib/cmake/ortc/ortc-tool-release.cmake
 lib/cmake/ortc/ortc-tool.cmake
+share/bash-completion/completions/ortc
 share/doc/ortc/copyright
 share/doc/ortc/copyright.libcli11-dev
 share/doc/ortc/copyright.liblld-22-dev
 share/doc/ortc/copyright.nlohmann-json3-dev
+share/fish/vendor_completions.d/ortc.fish
+share/zsh/site-functions/_ortc
 END
+  for page in "$build"/pages/man1/*.1; do
+    echo "share/man/man1/${page##*/}"
+  done
 } | expect ortc
 
 # field PACKAGE NAME PATTERN: the whole of a field.

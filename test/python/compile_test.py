@@ -37,7 +37,7 @@ class CompileTest(unittest.TestCase):
                                  "--tune-cache", "t.json"])
 
     def test_keywords_with_names_and_patterns(self):
-        found = _compile.format_flags({"loss": {"a": "mse@x:weight=2", "b": "l1@y"}, "ema": 0.99, "swa": {"start": 5},
+        found = _compile.format_flags({"loss": {"a": "mse@x:weight=2", "b": "l1@y"}, "ema": 0.99, "swa": 5,
                                        "group": {".*bias": {"weight_decay": 0, "lr": 1e-4}, "x": "lr_scale=2"}, "freeze": ("a", "b"),
                                        "schedule": {"lr": "cosine:total=5"}, "train": {"w": ""}})
         self.assertEqual(found, ["--loss", "a=mse@x:weight=2", "--loss", "b=l1@y", "--ema", "decay=0.99", "--swa", "start=5",
@@ -46,10 +46,22 @@ class CompileTest(unittest.TestCase):
         self.assertEqual(_compile.format_flags({"ema": {"decay": 0.9, "warmup": True}}), ["--ema", "decay=0.9,warmup=1"])
 
     def test_every_flag_is_a_keyword(self):
-        """With its type, for editors and mypy."""
-        help = run_tool("train", "--help")
-        flags = set(re.findall(r"^ +(?:-o,)?--([a-z][a-z-]+)", help, re.M)) - {"shape", "binding", "output", "quiet", "help"}
-        self.assertEqual({name.replace("_", "-") for name in Flags.__annotations__}, flags - {"h"})
+        """With its type, for editors and mypy; tools/update-docs writes them."""
+        flags = {flag["name"] for flag in json.loads(run_tool("flags", "train", "--json"))["commands"][0]["flags"]}
+        self.assertEqual({name.replace("_", "-") for name in Flags.__annotations__}, flags - {"shape", "binding", "output", "quiet", "write-config"})
+        self.assertEqual(_compile.list_flags("train"), {f"--{flag}" for flag in flags})
+        self.assertIn("--fit", _compile.list_flags("plan"))
+
+    def test_recipes(self):
+        recipe = WORK / "recipe.toml"
+        recipe.write_text("[train]\nshape = 'batch=64'\ntarget = 'x86-64'\noptimizer = 'adam'\n")
+        artifact = ortc.compile(DIGITS, config=recipe, clip_norm=1)
+        wanted = ortc.compile(DIGITS, shapes={"batch": 64}, target="x86-64", optimizer="adam", clip_norm=1)
+        self.assertEqual(artifact.path.read_bytes(), wanted.path.read_bytes())
+        self.assertIn("train/default", str(artifact.plan))
+        recipe.write_text("[train]\nlos = 'mse'\n")
+        with self.assertRaisesRegex(ortc.CompileError, "recipe.toml:2: 'los' is no flag of ortc train; did you mean 'loss'[?]"):
+            ortc.compile(DIGITS, config=recipe)
 
     def test_artifacts_are_those_of_the_tool(self):
         folder = WORK / "tool"

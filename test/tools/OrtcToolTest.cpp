@@ -166,43 +166,6 @@ TEST_F(OrtcToolTest, HelpAndVersionAreFine) {
   EXPECT_EQ(run("help").text, run("--help").text);
 }
 
-/// The flags in `text` that stand at the begin of a line after `before`.
-static std::set<std::string> findFlags(const std::string &text, const std::string &before) {
-  std::set<std::string> flags;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with(before + "-"))
-      continue;
-    size_t begin = line.find("--"), end = line.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", begin);
-    if (begin != std::string::npos)
-      flags.insert(line.substr(begin, end - begin));
-  }
-  return flags;
-}
-
-TEST_F(OrtcToolTest, EveryFlagIsDocumentedAndNoOther) {
-  std::string guide = readFile(ORTC_DOCS "/command-line.md");
-  for (const char *command : {"train", "plan", "run", "report", "eval", "predict", "gradients", "export",
-                              "delta", "merge", "check", "ops", "inspect", "sign", "verify", "help"}) {
-    size_t begin = guide.find(std::string("\n## ortc ") + command + "\n");
-    ASSERT_NE(begin, std::string::npos) << command;
-    std::string section = guide.substr(begin, guide.find("\n## ", begin + 1) - begin);
-    std::set<std::string> flags = findFlags(run(command + std::string(" --help")).text, "  ");
-    flags.erase("--help");
-    EXPECT_EQ(findFlags(section, "| `"), flags) << command;
-  }
-}
-
-TEST_F(OrtcToolTest, TheStatusPageHasTheTablesOfTheTool) {
-  std::string page = readFile(ORTC_DOCS "/status.md"), begin = "<!-- ortc ops --markdown -->\n";
-  size_t from = page.find(begin), to = page.find("<!-- end of ortc ops -->");
-  ASSERT_NE(from, std::string::npos);
-  ASSERT_NE(to, std::string::npos);
-  from += begin.size();
-  EXPECT_TRUE(page.substr(from, to - from) == run("ops --markdown").text)
-      << "docs/status.md is behind the tool: tools/scripts/update-status PATH/TO/ortc writes it";
-}
-
 TEST_F(OrtcToolTest, ListsOperators) {
   std::string text = run("ops").text;
   EXPECT_NE(text.find("\nGemm "), std::string::npos);

@@ -10,7 +10,8 @@ using namespace ortc;
 static CompileOptions compiled;
 static TuneOptions tuned;
 
-Status ortc::tool::train(const CompileOptions &options, const TuneOptions &tuning, const std::string &) {
+Status ortc::tool::train(const CompileOptions &options, const TuneOptions &tuning, const std::string &,
+                         const RecipeFile &) {
   compiled = options;
   tuned = tuning;
   return Status();
@@ -21,8 +22,8 @@ static std::string run(std::vector<std::string> arguments) {
   compiled = {};
   tuned = {};
   CLI::App app;
-  tool::Action action;
-  tool::addTrainCommand(app, action);
+  tool::Tool tool(app);
+  tool::addTrainCommand(tool);
   std::reverse(arguments.begin(), arguments.end()); // as CLI11 takes them
   arguments.push_back("train");
   try {
@@ -33,7 +34,7 @@ static std::string run(std::vector<std::string> arguments) {
   if (!app.get_subcommand("train")->remaining().empty())
     return "unknown: " + app.get_subcommand("train")->remaining().front();
   testing::internal::CaptureStderr();
-  int status = action();
+  int status = tool.action();
   std::string text = testing::internal::GetCapturedStderr();
   return status ? text : "";
 }

@@ -23,36 +23,33 @@ static Expected<GradientMutation> parseMutation(const std::string &text) {
   return mutation;
 }
 
-void addCheckCommand(CLI::App &app, Action &action) {
+void addCheckCommand(Tool &tool) {
   auto options = std::make_shared<check::CheckOptions>();
   CompileOptions &compile = options->compile;
-  CommandLine line(app, "check",
-                   "compares gradients with differences of the loss, or generated code with the evaluator");
-  line.addPositional("MODEL", "the ONNX file, or the folder of an artifact", compile.model);
+  CommandLine line(tool, "check");
+  line.addPositional("MODEL", compile.model);
   addModelFlags(line, compile);
   addGradientFlags(line, compile);
-  line.addText("--data", "FILE", "the first slice is the input; default: random numbers", options->data);
-  line.addText("--load", "FILE.safetensors", "a checkpoint for an artifact", options->load);
-  line.addValue("--tolerance", "X", "largest relative error; default: 1e-5, or 1e-9 against the evaluator",
-                [options](const std::string &text) {
-                  double value = 0;
-                  bool isGood = parseNumber(text, value) && value > 0;
-                  options->tolerance = value;
-                  return isGood ? Status() : Status::refusal("'" + text + "' must be a number above 0");
-                });
-  line.addValue("--against", "differences|evaluator", "what to compare with; default: differences",
-                [options](const std::string &text) {
-                  options->against =
-                      text == "evaluator" ? check::CheckAgainst::Evaluator : check::CheckAgainst::Differences;
-                  return text == "evaluator" || text == "differences"
-                             ? Status()
-                             : Status::refusal("'" + text + "' is neither differences nor evaluator");
-                });
+  line.addText("data", options->data);
+  line.addText("load", options->load);
+  line.addValue("tolerance", [options](const std::string &text) {
+    double value = 0;
+    bool isGood = parseNumber(text, value) && value > 0;
+    options->tolerance = value;
+    return isGood ? Status() : Status::refusal("'" + text + "' must be a number above 0");
+  });
+  line.addValue("against", [options](const std::string &text) {
+    options->against =
+        text == "evaluator" ? check::CheckAgainst::Evaluator : check::CheckAgainst::Differences;
+    return text == "evaluator" || text == "differences"
+               ? Status()
+               : Status::refusal("'" + text + "' is neither differences nor evaluator");
+  });
   addKernelCacheFlag(line, compile);
-  line.addHidden(
-      "--mutate-gradient", "OPERATION:OPERAND[:FACTOR]", "for tests: makes a gradient rule wrong",
-      [options](const std::string &text) { return parseMutation(text).moveTo(options->compile.mutation); });
-  line.setAction(action, [options] {
+  line.addHidden("mutate-gradient", [options](const std::string &text) {
+    return parseMutation(text).moveTo(options->compile.mutation);
+  });
+  line.setAction([options] {
     check::CheckResult result;
     Status status = check::checkGradients(*options, result);
     printNotes(result.notes, result.warnings);

@@ -6,40 +6,50 @@
 #include <charconv>
 #include <cstdio>
 #include <memory>
+#include <stdexcept>
 
 #include "host/averages.h"
 #include "host/device_name.h"
 #include "host/text.h"
 #include "support/Printable.h"
+#include "tools/ortc/flags/Help.h"
 
 namespace ortc::tool {
 
-CommandLine::CommandLine(CLI::App &app, const std::string &name, const std::string &summary)
-    : command(app.add_subcommand(name, summary)) {
+CommandLine::CommandLine(Tool &tool, const std::string &name)
+    : tool(tool), row(*findCommand(name)), command(tool.app.add_subcommand(name, row.sentence)) {
   command->allow_extras(); // main() tells unknown flags apart itself, with a better message
+  command->formatter_fn([&row = row](const CLI::App *, const std::string &, CLI::AppFormatMode) {
+    return describeCommand({&row});
+  });
+  tool.commands.push_back({&row});
+  if (row.find("config")) // main() has put the recipe in front of the flags
+    addValue("config", [](const std::string &file) {
+      return file.empty() ? Status::refusal("needs a value that is not empty") : Status();
+    });
 }
 
-/// Lines of a width that stays readable beside the column of flags.
-static std::string wrap(const std::string &text) {
-  constexpr size_t kWidth = 90;
-  std::string wrapped;
-  size_t begin = 0;
-  while (text.size() - begin > kWidth) {
-    size_t blank = text.rfind(' ', begin + kWidth), comma = text.rfind(',', begin + kWidth - 1);
-    bool hasBlank = blank != std::string::npos && blank > begin;
-    if (!hasBlank && (comma == std::string::npos || comma <= begin))
-      break;
-    size_t end = hasBlank ? blank : comma + 1;
-    wrapped += text.substr(begin, end - begin) + "\n";
-    begin = hasBlank ? end + 1 : end;
-  }
-  return wrapped + text.substr(begin);
+const FlagRow &CommandLine::getRow(const std::string &name) const {
+  if (const FlagRow *found = row.find(name))
+    return *found;
+  throw std::logic_error("ortc " + std::string(row.name) + " has no row for --" + name);
 }
 
-void CommandLine::addValue(const std::string &names, const std::string &type, const std::string &help,
-                           Handler handler, bool isRepeatable) {
+const ArgumentRow &CommandLine::getArgument(const std::string &name) const {
+  for (const ArgumentRow &argument : row.arguments)
+    if (argument.name == name)
+      return argument;
+  throw std::logic_error("ortc " + std::string(row.name) + " has no row for " + name);
+}
+
+/// "-o,--output", as CLI11 takes it.
+static std::string formatNames(const FlagRow &row) {
+  return (row.letter ? "-" + std::string(1, row.letter) + "," : "") + "--" + row.name;
+}
+
+CLI::Option *CommandLine::add(const std::string &names, const std::string &shown, bool isRepeatable,
+                              Handler handler) {
   auto isGiven = std::make_shared<bool>(false);
-  std::string shown = names.substr(names.rfind(',') + 1);
   auto run = [handler = std::move(handler), isGiven, isRepeatable, shown](const std::string &value) {
     if (*isGiven && !isRepeatable)
       throw CLI::ValidationError(shown, "given twice");
@@ -47,68 +57,75 @@ void CommandLine::addValue(const std::string &names, const std::string &type, co
     if (Status status = handler(value); !status.isOk())
       throw CLI::ValidationError(shown, status.getMessage());
   };
-  command->add_option_function<std::string>(names, run, wrap(help))
-      ->trigger_on_parse()
-      ->allow_extra_args(false)
-      ->type_name(type);
+  return command->add_option_function<std::string>(names, run)->trigger_on_parse()->allow_extra_args(false);
 }
 
-void CommandLine::addHidden(const std::string &names, const std::string &type, const std::string &help,
-                            Handler handler) {
-  addValue(names, type, help, std::move(handler));
-  command->get_option(names)->group("");
+void CommandLine::addValue(const std::string &name, Handler handler) {
+  const FlagRow &flag = getRow(name);
+  add(formatNames(flag), "--" + name, flag.repeats,
+      [&tool = tool, &flag, handler = std::move(handler)](const std::string &value) {
+        tool.given.push_back({&flag, value});
+        return handler(value);
+      })
+      ->required(flag.isNeeded);
 }
 
-void CommandLine::addText(const std::string &names, const std::string &type, const std::string &help,
-                          std::string &target, bool isRequired) {
-  addValue(names, type, help, [&target](const std::string &value) {
+void CommandLine::addHidden(const std::string &name, Handler handler) {
+  add("--" + name, "--" + name, /*isRepeatable=*/false, std::move(handler))->group("");
+}
+
+void CommandLine::addText(const std::string &name, std::string &target) {
+  addValue(name, [&target](const std::string &value) {
     target = value;
     return value.empty() ? Status::refusal("needs a value that is not empty") : Status();
   });
-  if (isRequired)
-    command->get_option(names.substr(names.rfind(',') + 1))->required();
 }
 
-void CommandLine::addFlag(const std::string &names, const std::string &help, bool &target, bool value) {
-  command->add_flag_callback(
-             names, [&target, value] { target = value; }, wrap(help))
+void CommandLine::addFlag(const std::string &name, bool &target, bool value) {
+  const FlagRow &flag = getRow(name);
+  command
+      ->add_flag_callback(formatNames(flag),
+                          [&tool = tool, &flag, &target, value] {
+                            tool.given.push_back({&flag, ""});
+                            target = value;
+                          })
       ->disable_flag_override();
 }
 
 void CommandLine::addDevice(std::string &target) {
-  addValue(
-      "--device", "NAME",
-      "cpu, cuda (an NVIDIA GPU), hip (an AMD GPU), or cuda:N and hip:N for one of several; default: cpu",
-      [&target](const std::string &value) {
-        host::DeviceKind kind;
-        uint32_t ordinal = 0;
-        target = value;
-        return host::parseDevice(value, kind, ordinal);
-      });
+  addValue("device", [&target](const std::string &value) {
+    host::DeviceKind kind;
+    uint32_t ordinal = 0;
+    target = value;
+    return host::parseDevice(value, kind, ordinal);
+  });
 }
 
 void CommandLine::addWeights(const std::string &name, std::string &target) {
-  addValue(name, "ema|swa", "averages of --ema or --swa in place of the parameters; default: the parameters",
-           [&target](const std::string &value) {
-             target = value;
-             return host::checkWeightsName(value);
-           });
+  addValue(name, [&target](const std::string &value) {
+    target = value;
+    return host::checkWeightsName(value);
+  });
 }
 
-void CommandLine::addPositional(const std::string &name, const std::string &help, std::string &target,
-                                bool isRequired) {
-  command->add_option(name, target, help)->required(isRequired)->type_name("");
+void CommandLine::addPositional(const std::string &name, std::string &target) {
+  command->add_option(name, target)->required(getArgument(name).isNeeded);
 }
 
-void CommandLine::addPositionals(const std::string &name, const std::string &help,
-                                 std::vector<std::string> &targets) {
-  command->add_option(name, targets, help)->required()->type_name("");
+void CommandLine::addPositionals(const std::string &name, std::vector<std::string> &targets) {
+  command->add_option(name, targets)->required(getArgument(name).isNeeded);
 }
 
-void CommandLine::setExample(const std::string &text) { command->footer("\nExample:\n  " + text); }
+void CommandLine::setVocabulary(const std::string &name, Vocabulary vocabulary) {
+  tool.commands.back().vocabularies[getRow(name).name] = std::move(vocabulary);
+}
 
-void CommandLine::setAction(std::function<int()> &action, std::function<int()> run) {
-  command->callback([&action, run = std::move(run)] { action = run; });
+void CommandLine::setAction(std::function<int()> run) {
+  command->callback([&tool = tool, run = std::move(run)] { tool.action = run; });
+}
+
+std::function<std::string()> CommandLine::getRecipe() const {
+  return [&tool = tool, &row = row] { return formatRecipe(row, tool.given); };
 }
 
 int reportError(const std::string &message, int exitCode) {

@@ -11,43 +11,64 @@
 #include <CLI/CLI.hpp>
 
 #include "support/Expected.h"
+#include "tools/ortc/flags/Recipe.h"
 
 namespace ortc::tool {
 
-/// Adds the arguments of one command. What a handler refuses becomes exit status 2.
+/// What the command line asks for; set while it is parsed, run after it. Returns the exit status.
+using Action = std::function<int()>;
+
+/// The command line of a process.
+struct Tool {
+  explicit Tool(CLI::App &app) : app(app) {}
+
+  CLI::App &app;
+  Action action = {};
+  std::vector<Command> commands = {}; ///< of this build
+  std::vector<GivenFlag> given = {};  ///< in the order of the command line
+};
+
+/// Adds the arguments of one command: a handler for each of its rows (tools/ortc/flags). What a handler refuses becomes
+/// exit status 2.
 class CommandLine {
 public:
-  CommandLine(CLI::App &app, const std::string &name, const std::string &summary);
+  CommandLine(Tool &tool, const std::string &name);
 
   using Handler = std::function<Status(const std::string &value)>;
 
-  /// A flag with a value. `names` as CLI11 takes them, e.g. "-o,--output".
-  void addValue(const std::string &names, const std::string &type, const std::string &help, Handler handler,
-                bool isRepeatable = false);
-  /// The same, not in --help.
-  void addHidden(const std::string &names, const std::string &type, const std::string &help, Handler handler);
-  void addText(const std::string &names, const std::string &type, const std::string &help,
-               std::string &target, bool isRequired = false);
+  // Flags have the names of their rows, without dashes.
+
+  /// A flag with a value.
+  void addValue(const std::string &name, Handler handler);
+  void addText(const std::string &name, std::string &target);
   /// A whole number of at least `least`.
   template <typename Number>
-  void addWhole(const std::string &names, const std::string &help, Number &target, int64_t least,
-                int64_t most);
-  void addFlag(const std::string &names, const std::string &help, bool &target, bool value = true);
-  /// The flag `name`: averages in place of parameters.
+  void addWhole(const std::string &name, Number &target, int64_t least, int64_t most);
+  void addFlag(const std::string &name, bool &target, bool value = true);
+  /// Averages in place of parameters.
   void addWeights(const std::string &name, std::string &target);
   /// --device NAME.
   void addDevice(std::string &target);
+  /// A flag without a row, for tests.
+  void addHidden(const std::string &name, Handler handler);
   /// An argument without a name.
-  void addPositional(const std::string &name, const std::string &help, std::string &target,
-                     bool isRequired = true);
+  void addPositional(const std::string &name, std::string &target);
   /// One or more of them.
-  void addPositionals(const std::string &name, const std::string &help, std::vector<std::string> &targets);
-  /// What --help ends with.
-  void setExample(const std::string &text);
+  void addPositionals(const std::string &name, std::vector<std::string> &targets);
+  /// What values of a flag are made of.
+  void setVocabulary(const std::string &name, Vocabulary vocabulary);
   /// What runs when this command was given.
-  void setAction(std::function<int()> &action, std::function<int()> run);
+  void setAction(std::function<int()> run);
+  /// The recipe of the flags that were given, once they are parsed.
+  std::function<std::string()> getRecipe() const;
 
 private:
+  const FlagRow &getRow(const std::string &name) const;
+  const ArgumentRow &getArgument(const std::string &name) const;
+  CLI::Option *add(const std::string &names, const std::string &shown, bool isRepeatable, Handler handler);
+
+  Tool &tool;
+  const CommandRow &row;
   CLI::App *command;
 };
 
@@ -64,9 +85,8 @@ int checkDevice(const std::string &device, uint32_t threads, bool profile);
 Expected<int64_t> parseWhole(const std::string &text, int64_t least, int64_t most);
 
 template <typename Number>
-void CommandLine::addWhole(const std::string &names, const std::string &help, Number &target, int64_t least,
-                           int64_t most) {
-  addValue(names, "N", help, [&target, least, most](const std::string &text) {
+void CommandLine::addWhole(const std::string &name, Number &target, int64_t least, int64_t most) {
+  addValue(name, [&target, least, most](const std::string &text) {
     Expected<int64_t> value = parseWhole(text, least, most);
     if (value)
       target = static_cast<Number>(*value);

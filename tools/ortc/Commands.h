@@ -15,14 +15,6 @@ struct CompileOptions;
 
 namespace ortc::tool {
 
-/// What the command line asks for; set while it is parsed, run after it. Returns the exit status.
-using Action = std::function<int()>;
-
-/// What --data may be.
-constexpr const char kDataHelp[] = "npz, safetensors, npy, CSV, tar of npy, or MNIST-style IDX images "
-                                   "(IMAGES,LABELS); several files, or a pattern "
-                                   "as 'shard-*.npz', are shards; tokens:FILES?seq=N are files of tokens";
-
 /// Flags that `train`, `plan` and `check` share: what is compiled and what its loss is; what is trained and
 /// how it runs.
 void addModelFlags(CommandLine &line, CompileOptions &options);
@@ -40,20 +32,28 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, TargetFlags flag
 /// --kernel-cache, which ORTC_KERNEL_CACHE gives where the flag does not.
 void addKernelCacheFlag(CommandLine &line, CompileOptions &options);
 
-void addTrainCommand(CLI::App &app, Action &action);
-void addPlanCommand(CLI::App &app, Action &action);
-void addCheckCommand(CLI::App &app, Action &action);
-void addOpsCommand(CLI::App &app, Action &action);
-void addRunCommand(CLI::App &app, Action &action);
-void addReportCommand(CLI::App &app, Action &action);
-void addEvalCommand(CLI::App &app, Action &action);
-void addPredictCommand(CLI::App &app, Action &action);
-void addGradientsCommand(CLI::App &app, Action &action);
-void addExportCommand(CLI::App &app, Action &action);
-void addInspectCommand(CLI::App &app, Action &action);
-void addDeltaCommand(CLI::App &app, Action &action);
-void addMergeCommand(CLI::App &app, Action &action);
-void addSignCommand(CLI::App &app, Action &action);
-void addVerifyCommand(CLI::App &app, Action &action);
+void addTrainCommand(Tool &tool);
+void addPlanCommand(Tool &tool);
+void addCheckCommand(Tool &tool);
+void addOpsCommand(Tool &tool);
+void addRunCommand(Tool &tool);
+void addReportCommand(Tool &tool);
+void addEvalCommand(Tool &tool);
+void addPredictCommand(Tool &tool);
+void addGradientsCommand(Tool &tool);
+void addExportCommand(Tool &tool);
+void addInspectCommand(Tool &tool);
+void addDeltaCommand(Tool &tool);
+void addMergeCommand(Tool &tool);
+void addSignCommand(Tool &tool);
+void addVerifyCommand(Tool &tool);
+
+/// ortc flags, completion, help: commands about commands, so they come last. `about` is what ortc does.
+void addFlagsCommand(Tool &tool, const std::string &about);
+void addCompletionCommand(Tool &tool);
+void addHelpCommand(Tool &tool, const std::string &about);
+/// Prints help: of the tool, of the command `name`, or of one of its flags; "all" are all flags. Returns the exit
+/// status.
+int explain(const Tool &tool, const std::string &about, const std::string &name, const std::string &flag);
 
 } // namespace ortc::tool

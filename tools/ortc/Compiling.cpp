@@ -92,11 +92,13 @@ static driver::CompileExtras makeExtras(const CompileOptions &options, const Tun
   return extras;
 }
 
-Status train(const CompileOptions &options, const TuneOptions &tuning, const std::string &memoryUnit) {
+Status train(const CompileOptions &options, const TuneOptions &tuning, const std::string &memoryUnit,
+             const RecipeFile &recipe) {
   auto started = std::chrono::steady_clock::now();
   Progress progress(options.quiet);
   artifact::OutputFolder folder(options.output);
-  const std::vector<host::NamedFile> reports = listReports(options, tuning, "");
+  std::vector<host::NamedFile> reports = listReports(options, tuning, "");
+  reports.push_back({"--write-config", recipe.path});
   driver::CompileExtras extras = makeExtras(options, tuning, reports, progress);
   extras.memoryUnit = memoryUnit;
   ORTC_TRY(driver::checkRequest(options, extras));
@@ -111,6 +113,8 @@ Status train(const CompileOptions &options, const TuneOptions &tuning, const std
     ORTC_TRY(folder.write(contents, compiled->artifact.manifest, compiled->linked));
   }
   ORTC_TRY(writeReports(options, *compiled));
+  if (!recipe.path.empty())
+    ORTC_TRY(host::writeFile(recipe.path, recipe.text));
   if (isWhole)
     ORTC_TRY(folder.commit());
   progress.end();

@@ -10,10 +10,16 @@
 
 namespace ortc::tool {
 
+/// What --write-config writes, and where; an empty path: nowhere.
+struct RecipeFile {
+  std::string path, text;
+};
+
 /// `ortc train`: compiles as the options say and writes the artifact's folder, whole or not at all, and the reports.
 /// Prints a summary on stdout, notes and warnings on stderr.
 /// `memoryUnit`: that of the memory budget, as in host/text.h.
-Status train(const CompileOptions &options, const TuneOptions &tuning, const std::string &memoryUnit);
+Status train(const CompileOptions &options, const TuneOptions &tuning, const std::string &memoryUnit,
+             const RecipeFile &recipe);
 
 /// What `ortc plan` is asked for, beside the options of the compilation.
 struct PlanOptions {

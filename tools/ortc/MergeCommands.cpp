@@ -24,28 +24,27 @@ static Status parseWeights(const std::string &text, std::vector<double> &weights
   return Status();
 }
 
-void addDeltaCommand(CLI::App &app, Action &action) {
+void addDeltaCommand(Tool &tool) {
   auto options = std::make_shared<host::DeltaOptions>();
-  CommandLine line(app, "delta", "what a training has changed, for ortc merge --base");
-  line.addPositional("BASE", "what it began with: a checkpoint, or an artifact", options->base);
-  line.addPositional("NEW", "the checkpoint that it has saved", options->trained);
-  line.addText("-o,--output", "OUT.safetensors", "where the delta goes", options->output, true);
-  line.addFlag("--int8", "rounded to integers: about a quarter of the bytes", options->int8);
-  line.addFlag("--quiet", "no output but errors", options->quiet);
-  line.setAction(action, [options] { return finish(host::makeDelta(*options)); });
+  CommandLine line(tool, "delta");
+  line.addPositional("BASE", options->base);
+  line.addPositional("NEW", options->trained);
+  line.addText("output", options->output);
+  line.addFlag("int8", options->int8);
+  line.addFlag("quiet", options->quiet);
+  line.setAction([options] { return finish(host::makeDelta(*options)); });
 }
 
-void addMergeCommand(CLI::App &app, Action &action) {
+void addMergeCommand(Tool &tool) {
   auto options = std::make_shared<host::MergeOptions>();
-  CommandLine line(app, "merge", "the weighted mean of checkpoints, or of deltas on their base");
-  line.addPositionals("FILE", "two checkpoints or more; with --base, deltas", options->files);
-  line.addText("-o,--output", "OUT.safetensors", "where the checkpoint goes", options->output, true);
-  line.addValue("--weights", "W1,W2,...", "a number for each file, such as its samples; default: all alike",
+  CommandLine line(tool, "merge");
+  line.addPositionals("FILE", options->files);
+  line.addText("output", options->output);
+  line.addValue("weights",
                 [options](const std::string &text) { return parseWeights(text, options->weights); });
-  line.addText("--base", "BASE", "what the deltas are of: a checkpoint, or an artifact", options->base);
-  line.addFlag("--quiet", "no output but errors", options->quiet);
-  line.setExample("ortc merge a.safetensors b.safetensors --weights 120,80 -o mean.safetensors");
-  line.setAction(action, [options] { return finish(host::mergeFiles(*options)); });
+  line.addText("base", options->base);
+  line.addFlag("quiet", options->quiet);
+  line.setAction([options] { return finish(host::mergeFiles(*options)); });
 }
 
 } // namespace ortc::tool

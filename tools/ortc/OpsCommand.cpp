@@ -5,15 +5,15 @@
 
 namespace ortc::tool {
 
-void addOpsCommand(CLI::App &app, Action &action) {
+void addOpsCommand(Tool &tool) {
   struct State {
     bool json = false, markdown = false;
   };
   auto state = std::make_shared<State>();
-  CommandLine line(app, "ops", "lists the operators: opsets, gradient, element types, what is refused");
-  line.addFlag("--json", "as JSON", state->json);
-  line.addFlag("--markdown", "as the tables of docs/status.md", state->markdown);
-  line.setAction(action, [state] {
+  CommandLine line(tool, "ops");
+  line.addFlag("json", state->json);
+  line.addFlag("markdown", state->markdown);
+  line.setAction([state] {
     if (state->json && state->markdown)
       return reportError("--json and --markdown are both given; choose one", 2);
     auto format = state->json       ? legalize::ListFormat::json

@@ -5,22 +5,17 @@
 
 namespace ortc::tool {
 
-void addReportCommand(CLI::App &app, Action &action) {
+void addReportCommand(Tool &tool) {
   auto options = std::make_shared<host::ReportOptions>();
-  CommandLine line(app, "report", "curves of runs as one page");
-  line.addPositionals("METRICS", "files that ortc run --metrics has written", options->runs);
-  line.addText("-o,--output", "PAGE.html|CHARTS.svg", "the page, or its charts alone", options->output, true);
-  line.addValue(
-      "--plan", "FILE.json",
-      "also shows this memory plan: a manifest.json, or what --report of ortc plan writes; "
-      "repeatable",
-      [options](const std::string &path) {
-        options->plans.push_back(path);
-        return Status();
-      },
-      true);
-  line.addFlag("--quiet", "no output but errors", options->quiet);
-  line.setAction(action, [options] { return finish(host::writeReportPage(*options)); });
+  CommandLine line(tool, "report");
+  line.addPositionals("METRICS", options->runs);
+  line.addText("output", options->output);
+  line.addValue("plan", [options](const std::string &path) {
+    options->plans.push_back(path);
+    return Status();
+  });
+  line.addFlag("quiet", options->quiet);
+  line.setAction([options] { return finish(host::writeReportPage(*options)); });
 }
 
 } // namespace ortc::tool

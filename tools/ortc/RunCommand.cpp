@@ -9,6 +9,7 @@
 #include "host/signals.h"
 #include "host/train_loop.h"
 #include "tools/ortc/Commands.h"
+#include "tools/ortc/Vocabularies.h"
 
 namespace ortc::tool {
 
@@ -29,81 +30,59 @@ static Expected<uint64_t> parseSeed(const std::string &text) {
   return value;
 }
 
-void addRunCommand(CLI::App &app, Action &action) {
+void addRunCommand(Tool &tool) {
   auto options = std::make_shared<host::TrainOptions>();
-  CommandLine line(app, "run", "trains an artifact on this machine");
-  line.addPositional("DIR", "the artifact", options->artifact);
-  line.addText("--data", "FILE", kDataHelp, options->data, true);
-  line.addWhole("--epochs", "passes over the data; default: 1", options->epochs, 0, INT64_MAX);
-  line.addWhole("--steps", "steps instead of epochs; past the end of the data the next epoch begins",
-                options->steps, 0, INT64_MAX);
-  line.addFlag("--no-shuffle", "takes the data in the order of the file", options->shuffle, false);
-  line.addWhole("--rank", "of --world processes that share the data: which one this is, from 0 on",
-                options->rank, 0, INT64_MAX);
-  line.addWhole("--world", "how many processes share the data; default: 1", options->world, 1, 1 << 20);
-  line.addValue("--seed", "N", "of the shuffling; default: 0",
-                [options](const std::string &text) { return parseSeed(text).moveTo(options->seed); });
-  line.addValue("--lr", "X", "learning rate; default: the artifact's, or the checkpoint's",
-                [options](const std::string &text) { return parseRate(text).moveTo(options->lr); });
-  line.addValue("--lr-schedule", "SPEC",
-                host::listSchedules() + ", with keys behind a colon, or plateau, which follows evaluations",
-                [options](const std::string &text) {
-                  if (text.substr(0, text.find(':')) == host::Plateau::kName)
-                    return host::Plateau::parse(text, options->follow.plateau.emplace());
-                  host::Schedule schedule;
-                  Status status = host::Schedule::parse(text, schedule);
-                  options->schedule = schedule;
-                  return status.isOk() ? schedule.check(text) : status;
-                });
-  line.addText("--eval-data", "FILE", "evaluates on this file after every epoch", options->evalData);
-  line.addWeights("--eval-weights", options->evalWeights);
-  line.addWhole("--eval-every", "evaluates after every N steps instead", options->evalEvery, 1, INT64_MAX);
-  line.addValue(
-      "--metric", "NAME",
-      "evaluations also compute accuracy, topk:k=5, f1, auc, iou, perplexity, ...; repeatable",
-      [options](const std::string &text) {
-        options->evalMetrics.push_back(text);
-        return host::MetricSet().add(text);
-      },
-      true);
-  line.addText("--metrics", "FILE.jsonl", "one JSON object a step", options->metrics);
-  line.addValue("--best", "METRIC:max|min", "which evaluation is the best one; default: loss:min",
-                [options](const std::string &text) {
-                  Status status = host::Goal::parse(text, options->follow.goal.emplace());
-                  const std::string &metric = options->follow.goal->metric;
-                  return !status.isOk() || host::Goal::isOfLoss(metric) ? status
-                                                                        : host::MetricSet().add(metric);
-                });
-  line.addWhole("--patience", "ends after N evaluations in a row that are not the best",
-                options->follow.patience, 1, INT64_MAX);
-  line.addText("--save-best", "FILE.safetensors", "checkpoint of the best evaluation", options->saveBest);
-  line.addValue("--watch", "REGEX",
-                "smallest, largest and mean value of these tensors, of their gradients, too, in --metrics",
+  CommandLine line(tool, "run");
+  line.addPositional("DIR", options->artifact);
+  line.addText("data", options->data);
+  line.addWhole("epochs", options->epochs, 0, INT64_MAX);
+  line.addWhole("steps", options->steps, 0, INT64_MAX);
+  line.addFlag("no-shuffle", options->shuffle, false);
+  line.addWhole("rank", options->rank, 0, INT64_MAX);
+  line.addWhole("world", options->world, 1, 1 << 20);
+  line.addValue("seed", [options](const std::string &text) { return parseSeed(text).moveTo(options->seed); });
+  line.addValue("lr", [options](const std::string &text) { return parseRate(text).moveTo(options->lr); });
+  line.addValue("lr-schedule", [options](const std::string &text) {
+    if (text.substr(0, text.find(':')) == host::Plateau::kName)
+      return host::Plateau::parse(text, options->follow.plateau.emplace());
+    host::Schedule schedule;
+    Status status = host::Schedule::parse(text, schedule);
+    options->schedule = schedule;
+    return status.isOk() ? schedule.check(text) : status;
+  });
+  line.addText("eval-data", options->evalData);
+  line.addWeights("eval-weights", options->evalWeights);
+  line.addWhole("eval-every", options->evalEvery, 1, INT64_MAX);
+  line.addValue("metric", [options](const std::string &text) {
+    options->evalMetrics.push_back(text);
+    return host::MetricSet().add(text);
+  });
+  line.setVocabulary("metric", describeMetrics());
+  line.setVocabulary("lr-schedule", describeSchedules(/*hasPlateau=*/true));
+  line.addText("metrics", options->metrics);
+  line.addValue("best", [options](const std::string &text) {
+    Status status = host::Goal::parse(text, options->follow.goal.emplace());
+    const std::string &metric = options->follow.goal->metric;
+    return !status.isOk() || host::Goal::isOfLoss(metric) ? status : host::MetricSet().add(metric);
+  });
+  line.addWhole("patience", options->follow.patience, 1, INT64_MAX);
+  line.addText("save-best", options->saveBest);
+  line.addValue("watch",
                 [options](const std::string &text) { return host::Watch::parse(text, options->watch); });
-  line.addWhole("--watch-every",
-                "steps between two looks at them; default: " + std::to_string(host::kWatchEvery),
-                options->watchEvery, 1, INT64_MAX);
-  line.addText("--save", "FILE.safetensors", "checkpoint at the end, and when interrupted", options->save);
-  line.addWhole("--save-every", "also saves after every N steps", options->saveEvery, 1, INT64_MAX);
-  line.addWhole("--keep", "the last N of them stay, under names with their step", options->keep, 1,
-                INT64_MAX);
-  line.addText("--load", "FILE.safetensors|DIR",
-               "goes on from a checkpoint, or from adapters in files of PEFT", options->load);
-  line.addText("--binding", "NAME", "the binding to train; default: the first", options->binding);
-  line.addValue(
-      "--buckets", "length=ARRAY",
-      "every step takes the smallest binding that holds its longest sample; ARRAY of the data has a length "
-      "or a mask for each",
-      [options](const std::string &text) { return host::Buckets::parse(text, options->buckets); });
-  line.addFlag("--stop-on-nan", "fails at the first loss, or update of a weight, that is not finite",
-               options->stopOnNan);
+  line.addWhole("watch-every", options->watchEvery, 1, INT64_MAX);
+  line.addText("save", options->save);
+  line.addWhole("save-every", options->saveEvery, 1, INT64_MAX);
+  line.addWhole("keep", options->keep, 1, INT64_MAX);
+  line.addText("load", options->load);
+  line.addText("binding", options->binding);
+  line.addValue("buckets",
+                [options](const std::string &text) { return host::Buckets::parse(text, options->buckets); });
+  line.addFlag("stop-on-nan", options->stopOnNan);
   line.addDevice(options->device);
-  line.addWhole("--threads", "default: what the artifact allows and the machine has", options->threads, 1,
-                256);
-  line.addFlag("--profile", "ends with a table of the kernels by time, beside what the machine can do",
-               options->profile);
-  line.addFlag("--quiet", "no output but errors", options->quiet);
-  line.setAction(action, [options] {
+  line.addWhole("threads", options->threads, 1, 256);
+  line.addFlag("profile", options->profile);
+  line.addFlag("quiet", options->quiet);
+  line.setAction([options] {
     if (options->epochs && options->steps)
       return reportError("--epochs and --steps are both given; one of them says how long to train", 2);
     if (!options->buckets.empty() && !options->binding.empty())

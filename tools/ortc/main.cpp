@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <memory>
+#include <optional>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -18,6 +18,7 @@
 #include "tools/ortc/CommandLine.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/MissingMemory.h"
+#include "tools/ortc/flags/Help.h"
 
 #include <new>
 
@@ -31,11 +32,11 @@ static const CLI::App &findCommand(const CLI::App &app) {
 }
 
 #ifdef ORTC_HAS_COMPILER
-static constexpr const char *kAbout = "ortc compiles ONNX models into training steps and runs them";
+static constexpr const char *kAbout = "Compile ONNX models into training steps, and run them";
 static bool isOfCompiler(const std::string &) { return false; } // they are here
 #else
 static constexpr const char *kAbout =
-    "ortc runs training steps; this one was built without the compiler that makes them";
+    "Run training steps; this ortc was built without the compiler that makes them";
 static bool isOfCompiler(const std::string &command) {
   return command == "train" || command == "plan" || command == "check" || command == "ops";
 }
@@ -100,22 +101,18 @@ static std::string describeExtras(const CLI::App &app, const std::vector<std::st
   return "";
 }
 
-/// `ortc help COMMAND` is `ortc COMMAND --help`. Answered before the line is parsed, where a command's name is the
-/// command.
-static int answerHelp(const CLI::App &app, const std::string &about) {
-  const std::vector<std::string> names = listCommands(app);
-  if (std::find(names.begin(), names.end(), about) == names.end())
-    return tool::reportError("unknown command '" + about + "'" + suggest(about, names, "ortc"), 2);
-  std::fputs(app.get_subcommand(about)->help("ortc").c_str(), stdout);
-  return 0;
-}
-
-static void addHelpCommand(CLI::App &app, tool::Action &action) {
-  tool::CommandLine line(app, "help", "lists the commands; help COMMAND lists the flags of one");
-  line.setAction(action, [&app] {
-    std::fputs(app.get_formatter()->make_help(&app, "ortc", CLI::AppFormatMode::Normal).c_str(), stdout);
-    return 0;
-  });
+/// `ortc help [COMMAND [FLAG]]`, `ortc COMMAND --help-FLAG` and `--help-all`, answered before the line is parsed: a
+/// command's name there is the command.
+static std::optional<int> answerHelp(const tool::Tool &tool, const std::vector<std::string> &line) {
+  if (line.empty())
+    return std::nullopt;
+  if (line[0] == "help" && line.size() <= 3 && (line.size() < 2 || !line[1].starts_with("-")))
+    return tool::explain(tool, kAbout, line.size() > 1 ? line[1] : "", line.size() > 2 ? line[2] : "");
+  constexpr std::string_view kPrefix = "--help-";
+  for (const std::string &argument : line)
+    if (argument.starts_with(kPrefix) && tool::findCommand(line[0]))
+      return tool::explain(tool, kAbout, line[0], argument.substr(kPrefix.size()));
+  return std::nullopt;
 }
 
 /// CLI11's messages begin with a capital letter or a flag.
@@ -129,37 +126,57 @@ static std::string describe(const CLI::Error &error) {
   return text;
 }
 
+/// A message that begins with "--flag: ", and where the flag stands in the recipe that gives it.
+static std::string locate(const tool::Recipe &recipe, const std::string &message) {
+  return message.starts_with("--") ? recipe.locate(message.substr(2, message.find(':') - 2)) + message
+                                   : message;
+}
+
 static int run(int argc, char **argv) {
   CLI::App app{kAbout, "ortc"};
   app.set_version_flag("--version", "ortc " ORTC_VERSION);
   app.allow_extras();
-  tool::Action action;
-  const std::vector<std::string> line(argv + std::min(argc, 1), argv + argc);
+  app.require_subcommand(0, 1); // an argument may be called like a command
+  tool::Tool tool(app);
+  app.formatter_fn([&tool](const CLI::App *, const std::string &, CLI::AppFormatMode) {
+    return tool::describeTool(kAbout, tool.commands);
+  });
+  std::vector<std::string> line(argv + std::min(argc, 1), argv + argc);
 #ifdef ORTC_HAS_COMPILER
-  tool::addTrainCommand(app, action);
-  tool::addPlanCommand(app, action);
-  tool::addCheckCommand(app, action);
-  tool::addOpsCommand(app, action);
+  tool::addTrainCommand(tool);
+  tool::addPlanCommand(tool);
+  tool::addCheckCommand(tool);
+  tool::addOpsCommand(tool);
   for (CLI::App *command : app.get_subcommands({}))
     command->parse_complete_callback(tool::endOnFailedAllocation);
 #endif
-  tool::addRunCommand(app, action);
-  tool::addReportCommand(app, action);
-  tool::addEvalCommand(app, action);
-  tool::addPredictCommand(app, action);
-  tool::addGradientsCommand(app, action);
-  tool::addExportCommand(app, action);
-  tool::addInspectCommand(app, action);
-  tool::addDeltaCommand(app, action);
-  tool::addMergeCommand(app, action);
-  tool::addSignCommand(app, action);
-  tool::addVerifyCommand(app, action);
-  addHelpCommand(app, action);
-  if (line.size() == 2 && line[0] == "help" && !line[1].starts_with("-"))
-    return answerHelp(app, line[1]);
+  tool::addRunCommand(tool);
+  tool::addReportCommand(tool);
+  tool::addEvalCommand(tool);
+  tool::addPredictCommand(tool);
+  tool::addGradientsCommand(tool);
+  tool::addExportCommand(tool);
+  tool::addInspectCommand(tool);
+  tool::addDeltaCommand(tool);
+  tool::addMergeCommand(tool);
+  tool::addSignCommand(tool);
+  tool::addVerifyCommand(tool);
+  tool::addFlagsCommand(tool, kAbout);
+  tool::addCompletionCommand(tool);
+  tool::addHelpCommand(tool, kAbout);
+  if (std::optional<int> answered = answerHelp(tool, line))
+    return *answered;
+  tool::Recipe recipe;
+  if (const tool::CommandRow *command = line.empty() ? nullptr : tool::findCommand(line[0])) {
+    std::vector<std::string> arguments(line.begin() + 1, line.end());
+    if (Status status = tool::addRecipe(*command, arguments, recipe); !status.isOk())
+      return tool::finish(status);
+    line.resize(1);
+    line.insert(line.end(), arguments.begin(), arguments.end());
+  }
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &success) { // --help, --version
+    app.parse(std::vector<std::string>(line.rbegin(), line.rend())); // as CLI11 takes them
+  } catch (const CLI::Success &success) {                            // --help, --version
     return app.exit(success);
   } catch (const CLI::ArgumentMismatch
                &error) { // "--flag: 1 required TYPE missing", "flag was given a disallowed .."
@@ -169,16 +186,16 @@ static int run(int argc, char **argv) {
     return tool::reportError(text.substr(0, text.find(':')) + " needs a value", 2);
   } catch (const CLI::Error &error) {
     std::string extras = describeExtras(app, line);
-    return tool::reportError(extras.empty() ? describe(error) : extras, 2);
+    return tool::reportError(extras.empty() ? locate(recipe, describe(error)) : extras, 2);
   }
   if (std::string extras = describeExtras(app, line); !extras.empty())
     return tool::reportError(extras, 2);
-  if (!action) {
+  if (!tool.action) {
     std::fputs(app.help().c_str(), stderr);
     return tool::reportError("no command is given", 2);
   }
   try {
-    return action();
+    return tool.action();
   } catch (const std::bad_alloc &) {
     return tool::reportError("out of memory", 1);
   }

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import re
 import shutil
@@ -61,8 +62,9 @@ def run_compiler(arguments: list[str]) -> tuple[str, str]:
 
 @cache
 def list_flags(command: str) -> frozenset[str]:
-    """What a command of the program takes, by its help."""
-    return frozenset(re.findall(r"--[a-z][a-z-]+", run_compiler([command, "--help"])[0]))
+    """The flags that a command of the program takes."""
+    listed = json.loads(run_compiler(["flags", command, "--json"])[0])
+    return frozenset("--" + flag["name"] for flag in listed["commands"][0]["flags"])
 
 
 def _format_shapes(shapes: Mapping[str, Shape]) -> list[str]:
@@ -101,7 +103,7 @@ def compile(
     `inputs`: examples of what such a model takes, in order or by name.
     `shapes`: a number for each symbolic dimension, or the whole shape of an input. `bindings`: several of those, by name.
     `output`: the folder of the artifact; without one it is in a temporary folder that goes with the artifact.
-    `options`: every flag of `ortc train` (docs/command-line.md), with underscores. Flags with names or patterns take dicts,
+    `options`: every flag of `ortc train` (docs/commands/train.md), with underscores. Flags with names or patterns take dicts,
     too: loss={"boxes": "smooth_l1@boxes:weight=0.25"}, group={".*bias": {"weight_decay": 0}}, ema={"decay": 0.999}.
     """
     is_path = isinstance(model, (str, os.PathLike))

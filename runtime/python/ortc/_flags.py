@@ -18,66 +18,127 @@ Patterns = str | Iterable[str] | Mapping[str, str | Settings]
 """Flags of regular expressions: "REGEX:key=value", several of them, or {"REGEX": {"key": value}}."""
 
 
-class Flags(TypedDict, total=False):
-    """What docs/command-line.md says of each, with a dash for an underscore."""
+Losses = str | Iterable[str] | Mapping[str, str]
+"""A loss, several "NAME=SPEC@OUTPUT:weight=W", or {"NAME": "SPEC@OUTPUT:weight=W"}."""
+_FIRST_KEYS = {"ema": "decay", "swa": "start"}
+"""Of flags whose settings may be one number."""
 
-    loss: str | Iterable[str] | Mapping[str, str]
-    """A loss, several "NAME=SPEC@OUTPUT:weight=W", or {"NAME": "SPEC@OUTPUT:weight=W"}."""
-    loss_input: str
-    teacher: str
-    optimizer: str
-    group: Patterns
-    no_decay: str
-    sparse: Patterns
-    clip_norm: Number
-    clip_value: Number
-    schedule: str | Mapping[str, str]
-    """"lr=cosine:total=1000", or {"lr": "cosine:total=1000"}."""
-    step_outputs: str
-    ema: str | Number | Settings
-    """"decay=0.999", 0.999, or {"decay": 0.999, "warmup": True}."""
-    swa: str | Settings
-    regularize: Patterns
-    mask: Path
-    loss_scale: str | Number
-    accumulate: int | str
-    train_outputs: Several
-    train: Patterns
-    freeze: Several
-    materialize_gradients: Several
-    untie: Several
-    tie: Several
-    batch_norm: str
-    dropout: str
-    lora: Patterns
-    qat: Patterns
-    base: str
-    head_chunk: int
-    attention: str
-    seed: int
-    gradients: bool
-    cotangents: Several
-    bind: str
-    input_gradients: Several
+
+class Flags(TypedDict, total=False):
+    """The flags of `ortc train`, with an underscore for a dash: docs/commands/train.md. tools/update-docs writes them."""
+
+    # flags: begin
     no_source: bool
+    """Leave the ONNX graph out of the artifact."""
     no_weights: bool
-    max_workers: int
-    memory_budget: int | str
-    target: Several
-    opt: str
-    numerics: str
-    precision: str
-    parameters: str
+    """Leave the graph and initial trained values out, too."""
     emit: str
+    """Write files to link with, too: a C library or model.wasm."""
     object: str
+    """Choose the format of model.a; default: elf."""
     ptxas: Path
+    """Assemble code for NVIDIA's GPUs with this program."""
+    loss: Losses
+    """Choose the loss; several losses are added."""
+    loss_input: str
+    """Choose the value that feeds the loss."""
+    train: Patterns
+    """Train these float initializers; default: all weights."""
+    freeze: Patterns
+    """Do not train these float initializers."""
+    materialize_gradients: Patterns
+    """Give unreached tensors of --train a gradient of zeros."""
+    untie: Several
+    """Give each user of this initializer its own copy."""
+    tie: Several
+    """Make a copy of an initializer that initializer again."""
+    lora: Patterns
+    """Train low-rank adapters beside these weights."""
+    base: str
+    """Store the weights beside adapters as small integers."""
+    qat: Patterns
+    """Train the layers of these weights to compute with integers."""
+    batch_norm: str
+    """Set batch norms to as-exported, train or frozen."""
+    dropout: str
+    """Set dropout to as-exported, train or off."""
+    attention: str
+    """Compute attention auto, whole or tiled; default: auto."""
+    head_chunk: int
+    """Compute at most N rows of logits at a time; 0: all."""
+    seed: int
+    """Seed dropout and other random operators; default: 0."""
+    optimizer: str
+    """Choose the optimizer; default: sgd."""
+    group: Patterns
+    """Make a parameter group with its own settings."""
+    no_decay: str
+    """Exclude biases, norm scales or both from weight decay."""
+    clip_norm: Number
+    """Clip the norm of all gradients together."""
+    clip_value: Number
+    """Clip every element of a gradient."""
+    schedule: str | Mapping[str, str]
+    """Compute the learning rate in the step, by a schedule."""
+    accumulate: int | str
+    """Update once after N gradient steps, by their mean."""
+    ema: Number | str | Settings
+    """Keep an exponential moving average of the parameters."""
+    swa: Number | str | Settings
+    """Keep the mean of the parameters over the updates."""
+    regularize: Patterns
+    """Penalize these weights, or limit their norms."""
+    mask: Path
+    """Keep weights at zero where this file has zeros."""
+    loss_scale: Number | str
+    """Scale the loss for float16, and skip overflowing steps."""
+    teacher: str
+    """Learn from the logits of a frozen model, too."""
+    sparse: Patterns
+    """Update only the rows of these tables that a step has read."""
+    step_outputs: str
+    """Add outputs to the step: grad_norm, param_norm."""
+    train_outputs: Several
+    """Give this output of the model from the step, too."""
+    gradients: bool
+    """Add the entries that leave gradients readable."""
+    cotangents: Several
+    """Take this output's gradient from the host, not from a loss."""
+    input_gradients: Several
+    """Give the gradient of this input from backward, too."""
+    bind: str
+    """Keep parameters, gradients or both in memory of the host."""
+    target: Several
+    """Make code for host, native, all, or a target by name."""
+    opt: str
+    """Make fast code, or small code."""
+    numerics: str
+    """Compute fast, or the same bits on every target."""
+    precision: str
+    """Compute products in f32, bf16, f16 or tf32, or all in f64."""
+    parameters: str
+    """Store trained parameters in f32 or bf16[:stochastic]."""
+    max_workers: int
+    """Limit the threads of a session; default: 2."""
+    memory_budget: int | str
+    """Limit the transient memory; recompute values to fit."""
     kernel_cache: Path
+    """Keep compiled kernels in DIR, and reuse them."""
     tune: bool
+    """Measure how kernels are best cut on this machine."""
     tune_cache: Path
+    """Take measurements of --tune from this file."""
     compile_to: str
+    """Stop after a phase, and print the IR."""
     dump_ir: Path
+    """Write the IR after every phase."""
     dump_buffers: Path
+    """Write the buffers of the memory plan."""
     report: Path
+    """Write the times of phases and the figures of kernels."""
+    config: Path
+    """Take flags from this recipe; the command line wins."""
+    # flags: end
 
 
 def _format(value: Any) -> str:
@@ -92,10 +153,10 @@ def _format_settings(settings: Settings) -> str:
 
 def _list_values(name: str, value: Any) -> list[str]:
     """Of a flag that is given once for each."""
-    if name in ("ema", "swa"):
+    if name in _FIRST_KEYS:
         if isinstance(value, Mapping):
             return [_format_settings(value)]
-        return [f"decay={value}" if isinstance(value, (int, float)) else _format(value)]
+        return [f"{_FIRST_KEYS[name]}={value}" if isinstance(value, (int, float)) else _format(value)]
     if isinstance(value, Mapping):
         joint = "=" if name in ("loss", "schedule") else ":"
         items = {key: _format_settings(each) if isinstance(each, Mapping) else each for key, each in value.items()}

@@ -60,7 +60,7 @@ class Plan:
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        """Every step and buffer (docs/command-line.md, ortc plan)."""
+        """Every step and buffer (docs/commands/plan.md)."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "plan.json"
             self._run("--report", str(file), "--quiet")

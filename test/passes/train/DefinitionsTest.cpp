@@ -298,9 +298,9 @@ static std::string describeKeys(const std::vector<Key> &keys) {
   return text.empty() ? "none" : text;
 }
 
-/// The rows of docs/command-line.md between two marks.
+/// The rows of docs/commands/train.md between two marks.
 static std::vector<std::string> readRows(const std::string &mark) {
-  std::ifstream file(ORTC_DOCS "/command-line.md");
+  std::ifstream file(ORTC_DOCS "/commands/train.md");
   std::vector<std::string> rows;
   bool isInside = false;
   for (std::string line; std::getline(file, line);) {
@@ -320,7 +320,7 @@ TEST(DefinitionTest, TheDocumentationHasARowForEveryLoss) {
     rows.push_back("| `" + name + "` | " + each->meaning + " | " + describeKeys(each->keys) + " | " +
                    (each->label == LabelKind::Classes ? "loss, accuracy" : "loss") + " |");
   }
-  EXPECT_EQ(readRows("losses"), rows) << "in docs/command-line.md:\n" << llvm::join(rows, "\n");
+  EXPECT_EQ(readRows("losses"), rows) << "in docs/commands/train.md:\n" << llvm::join(rows, "\n");
 }
 
 TEST(DefinitionTest, TheDocumentationHasARowForEveryOptimizer) {
@@ -333,7 +333,7 @@ TEST(DefinitionTest, TheDocumentationHasARowForEveryOptimizer) {
     rows.push_back("| `" + std::string(each->name) + "` | " + each->meaning + " | " +
                    describeKeys(each->keys) + " | " + states + " |");
   }
-  EXPECT_EQ(readRows("optimizers"), rows) << "in docs/command-line.md:\n" << llvm::join(rows, "\n");
+  EXPECT_EQ(readRows("optimizers"), rows) << "in docs/commands/train.md:\n" << llvm::join(rows, "\n");
 }
 
 /// A file without a row is compiled, and nothing finds it.
