@@ -163,8 +163,7 @@ Value ThreadBuilder::runAssembly(StringRef text, StringRef constraints, ValueRan
 }
 
 Value ThreadBuilder::threadAgain() {
-  return processor.isNvidia() ? runAssembly("mov.u32 $0, %tid.x;", "=r", {})
-                              : runAssembly("", "=v,0", readThread());
+  return processor.isNvidia() ? runAssembly("mov.u32 $0, %tid.x;", "=r", {}) : anew(thread());
 }
 
 Value ThreadBuilder::blockAgain() {
@@ -177,6 +176,17 @@ void ThreadBuilder::endBranch(int64_t number) {
                               "",
                               /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
                               LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr());
+}
+
+Value ThreadBuilder::anew(Value at) {
+  if (processor.isNvidia())
+    return at;
+  return runAssembly("", "=v,0", arith::IndexCastUIOp::create(*this, getI32Type(), at).getResult());
+}
+
+void ThreadBuilder::separate() {
+  if (!processor.isNvidia())
+    callIntrinsic({}, "llvm.amdgcn.sched.barrier", constant32(0));
 }
 
 void ThreadBuilder::barrier() {

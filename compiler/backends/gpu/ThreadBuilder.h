@@ -33,6 +33,11 @@ public:
   /// Ends a branch that LLVM then merges with no other, whose instructions are the same: addresses that all branches
   /// want would be chosen from before, and need a register each. `number`: which branch. AMD.
   void endBranch(int64_t number);
+  /// An index as one of which LLVM knows nothing: what follows from it is computed anew, not kept from an earlier place
+  /// on. It is below 2^31. AMD; elsewhere the index.
+  Value anew(Value at);
+  /// No instruction moves across, so that what is loaded on one side does not wait in registers on the other. AMD.
+  void separate();
   /// All threads of the block meet, and see what others have written.
   void barrier();
   /// The warp's lanes see what the others have written.

@@ -23,6 +23,8 @@ static_assert(kernels::kColumnGroup == kWarp, "a lane has a point");
 
 /// Blocks that a multiprocessor has at least: for two of 800 threads and more ptxas spills.
 static constexpr int64_t kResidentBlocks = 1;
+/// Sums of warps that are loaded side by side on AMD's processors, which have 128 registers for each of 1024 threads.
+static constexpr int64_t kSumsAtOnce = 8;
 
 namespace {
 
@@ -118,7 +120,7 @@ private:
 
   Values walkRows(ElementEmitter &emitter, unsigned pass, List list, const Values &identities) {
     int64_t size = program.dims[cut.dim].size;
-    Value begin = b.mul(b.add(b.mul(chunk, cut.warps), warp), cut.partSize);
+    Value begin = threads.anew(b.mul(b.add(b.mul(chunk, cut.warps), warp), cut.partSize));
     Value end = b.minimum(b.add(begin, cut.partSize), b.index(size));
     auto over = [&](IndexRange range) { return walkRange({&emitter}, pass, list, 0, range, identities); };
     if (outerReduced.size() > 1 || list.empty())
@@ -152,6 +154,8 @@ private:
     threads.barrier();
     Values total;
     for (int64_t from = 0; from < cut.warps; ++from) {
+      if (from % kSumsAtOnce == 0)
+        threads.separate();
       Values part;
       for (auto [r, array] : llvm::zip_equal(list, arrays))
         part.push_back(loadSum(threads, typeOf(r), array, b.add(lane, from * kWarp)));

@@ -124,8 +124,6 @@ SmallVector<Value> WmmaCore::rowsOf(ThreadBuilder &b, Value lane, MatrixNumber n
   return AmdCore::rowsOf(b, lane, number, all);
 }
 
-void WmmaCore::separate(ThreadBuilder &b) const {
-  b.callIntrinsic({}, "llvm.amdgcn.sched.barrier", b.constant32(0));
-}
+void WmmaCore::separate(ThreadBuilder &b) const { b.separate(); }
 
 } // namespace ortc::gpu
