@@ -4,9 +4,9 @@
 
 #include "compiler/artifact/ArtifactReader.h"
 #include "compiler/artifact/TensorImage.h"
+#include "compiler/passes/memory/Passes.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/TrainDialect.h"
-#include "passes/memory/Passes.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;

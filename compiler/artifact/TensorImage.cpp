@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/artifact/TensorImage.h"
 
+#include "compiler/passes/memory/Passes.h"
 #include "dialects/train/ElementTypes.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
-#include "passes/memory/Passes.h"
 
 #include <cstring>
 

@@ -6,6 +6,7 @@
 #include "compiler/artifact/OutputFolder.h"
 #include "compiler/check/FindSuspect.h"
 #include "compiler/driver/Compile.h"
+#include "compiler/passes/train/Losses.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/train/TrainDialect.h"
 #include "host/artifact_path.h"
@@ -13,7 +14,6 @@
 #include "host/json.h"
 #include "host/report.h"
 #include "host/text.h"
-#include "passes/train/Losses.h"
 #include "support/Printable.h"
 
 #include "llvm/Support/MathExtras.h"

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/CheckFamilies.h"
 
+#include "compiler/passes/memory/Passes.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/TrainDialect.h"
-#include "passes/memory/Passes.h"
 
 #include <map>
 #include <vector>

@@ -17,6 +17,9 @@
 #include "compiler/driver/ShareConstants.h"
 #include "compiler/driver/SourceModel.h"
 #include "compiler/kernels/SumOrder.h"
+#include "compiler/passes/train/Optimizers.h"
+#include "compiler/passes/train/Teacher.h"
+#include "compiler/passes/train/TrainingProgram.h"
 #include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Pipelines.h"
 #include "compiler/report/LossFacts.h"
@@ -28,9 +31,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "passes/train/Optimizers.h"
-#include "passes/train/Teacher.h"
-#include "passes/train/TrainingProgram.h"
 
 #include <chrono>
 

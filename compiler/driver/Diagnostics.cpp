@@ -8,7 +8,7 @@ using namespace mlir;
 
 namespace ortc::driver {
 
-/// The message with the node it belongs to. What passes/train makes beside the model is of none.
+/// The message with the node it belongs to. What compiler/passes/train makes beside the model is of none.
 static std::string describe(Diagnostic &diagnostic) {
   std::string text;
   if (auto name = diagnostic.getLocation()->findInstanceOf<NameLoc>();

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/MakeCode.h"
 
+#include "compiler/passes/train/Channels.h"
+#include "compiler/passes/train/ProgramParts.h"
 #include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Pipelines.h"
 #include "compiler/tuning/TuneKernels.h"
 #include "host/data/atomic_file.h"
-#include "passes/train/Channels.h"
-#include "passes/train/ProgramParts.h"
 #include "support/Plural.h"
 
 #include <sched.h>

@@ -3,8 +3,8 @@
 #include "compiler/driver/MarkChannels.h"
 
 #include "compiler/legalize/ChannelAxes.h"
+#include "compiler/passes/train/Channels.h"
 #include "dialects/train/TrainDialect.h"
-#include "passes/train/Channels.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <algorithm>

@@ -13,8 +13,8 @@
 #include "compiler/frontend/TeacherModel.h"
 #include "compiler/frontend/TracedMarks.h"
 #include "compiler/frontend/onnx.pb.h"
+#include "compiler/passes/train/Teacher.h"
 #include "compiler/pipeline/Pipelines.h"
-#include "passes/train/Teacher.h"
 #include "support/Plural.h"
 
 #include <algorithm>

@@ -23,8 +23,8 @@
 
 namespace ortc {
 
-struct OnnxLoss;      // passes/train/OnnxLoss.h
-struct OnnxOptimizer; // passes/train/OnnxOptimizer.h
+struct OnnxLoss;      // compiler/passes/train/OnnxLoss.h
+struct OnnxOptimizer; // compiler/passes/train/OnnxOptimizer.h
 
 /// The lines of a text that are not empty, without what ends them.
 std::vector<std::string> splitNames(std::string_view text);
@@ -32,7 +32,7 @@ std::vector<std::string> splitNames(std::string_view text);
 /// Where the loss comes from: a formula of this compiler, the graph itself, or nowhere.
 enum class LossSource { Formula, Output, None };
 
-/// `--loss`. passes/train/Losses.h parses it and has the table of formulas.
+/// `--loss`. compiler/passes/train/Losses.h parses it and has the table of formulas.
 struct LossSpec {
   LossSource source = LossSource::Formula;
   std::string name = "cross_entropy"; ///< the word before the keys
@@ -55,7 +55,7 @@ struct TeacherSpec {
   std::string text;       ///< as given
 };
 
-/// `--optimizer`. passes/train/Optimizers.h parses it and has the table of formulas.
+/// `--optimizer`. compiler/passes/train/Optimizers.h parses it and has the table of formulas.
 struct OptimizerSpec {
   std::string name = "sgd";
   KeyValues given;
@@ -65,7 +65,7 @@ struct OptimizerSpec {
 };
 
 /// `--group REGEX:KEY=VALUE,...`. The first group that matches a parameter's name is its group.
-/// passes/train/Optimizers.h reads the keys, which are those of an optimizer.
+/// compiler/passes/train/Optimizers.h reads the keys, which are those of an optimizer.
 struct GroupSpec {
   NamePattern pattern;
   std::string keys; ///< what follows the colon

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Groups, ties, adapters, quantisation, sparse tables, attention, the loss scale and modes; losses and optimizers are
-// parsed where their tables are (passes/train).
+// parsed where their tables are (compiler/passes/train).
 #include "compiler/options/CompileOptions.h"
 #include "compiler/options/Keys.h"
 #include "host/text.h"

@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/pipeline/Pipelines.h"
 
+#include "compiler/passes/attention/Passes.h"
+#include "compiler/passes/fusion/Passes.h"
+#include "compiler/passes/import/Passes.h"
+#include "compiler/passes/memory/Passes.h"
+#include "compiler/passes/precision/Passes.h"
+#include "compiler/passes/simplify/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
-#include "passes/attention/Passes.h"
-#include "passes/fusion/Passes.h"
-#include "passes/import/Passes.h"
-#include "passes/memory/Passes.h"
-#include "passes/precision/Passes.h"
-#include "passes/simplify/Passes.h"
 
 using namespace mlir;
 

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/report/LossFacts.h"
 
+#include "compiler/passes/train/Losses.h"
+#include "compiler/passes/train/ProgramParts.h"
+#include "compiler/passes/train/losses/FactorFiles.h"
 #include "dialects/onnx/OnnxDialect.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/train/Losses.h"
-#include "passes/train/ProgramParts.h"
-#include "passes/train/losses/FactorFiles.h"
 
 using namespace mlir;
 

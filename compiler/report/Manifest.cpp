@@ -4,10 +4,10 @@
 
 #include "compiler/artifact/ArtifactReader.h"
 #include "compiler/artifact/ArtifactWriter.h"
+#include "compiler/passes/train/OnnxLoss.h"
+#include "compiler/passes/train/OnnxOptimizer.h"
 #include "compiler/report/MemoryReport.h"
 #include "host/json.h"
-#include "passes/train/OnnxLoss.h"
-#include "passes/train/OnnxOptimizer.h"
 
 namespace ortc::report {
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/report/MemoryPlan.h"
 
+#include "compiler/passes/memory/Passes.h"
 #include "compiler/report/KernelFacts.h"
-#include "passes/memory/Passes.h"
 
 #include <algorithm>
 #include <tuple>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Compile.h"
 #include "ortc/ortc.h"
-#include "passes/train/Optimizers.h"
+#include "compiler/passes/train/Optimizers.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -3,10 +3,10 @@
 #include "compiler/frontend/Importer.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/legalize/Legalize.h"
+#include "compiler/passes/import/Passes.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/onnx/OnnxDialect.h"
 #include "dialects/train/TrainDialect.h"
-#include "passes/import/Passes.h"
 #include "test/fuzz/Models.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -21,7 +21,7 @@ import torch
 
 FOLDER = pathlib.Path(__file__).parent
 TEST = FOLDER.parent
-sys.path += [str(TEST / "zoo"), str(TEST / "passes/train/optimizers")]
+sys.path += [str(TEST / "zoo"), str(TEST / "compiler/passes/train/optimizers")]
 import references  # noqa: E402
 
 import byte_optimizers  # noqa: E402

@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 #include <random>
 
+#include "compiler/passes/train/Losses.h"
+#include "compiler/passes/train/TrainingProgram.h"
 #include "host/data/writers.h"
-#include "passes/train/Losses.h"
-#include "passes/train/TrainingProgram.h"
 #include "test/compiler/legalize/Cases.h"
 #include "test/e2e/Tool.h"
 #include "test/random/GraphGenerator.h"

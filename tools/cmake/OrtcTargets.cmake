@@ -65,7 +65,7 @@ function(ortc_dialect name prefix)
   endforeach()
 endfunction()
 
-# ortc_pass_library(STAGE SOURCES ... [DEPENDS ...]): passes/STAGE with its Passes.td.
+# ortc_pass_library(STAGE SOURCES ... [DEPENDS ...]): compiler/passes/STAGE with its Passes.td.
 function(ortc_pass_library stage)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   set(LLVM_TARGET_DEFINITIONS Passes.td)

@@ -1,9 +1,9 @@
 // The command ortc train.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/passes/train/Losses.h"
+#include "compiler/passes/train/Optimizers.h"
+#include "compiler/passes/train/Teacher.h"
 #include "host/text.h"
-#include "passes/train/Losses.h"
-#include "passes/train/Optimizers.h"
-#include "passes/train/Teacher.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/Compiling.h"
 #include "tools/ortc/Masks.h"

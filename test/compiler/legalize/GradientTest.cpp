@@ -5,8 +5,8 @@
 // gradients/NAME is a model whose initializers p0, p1, ... are trained with the mean squared error;
 // `grad/...` are PyTorch's gradients in float64 (README.md there). ORTC_GRADIENT_CASES names another folder;
 // NAME.flags may hold flags, one a line.
-#include "passes/train/Losses.h"
-#include "passes/train/TrainingProgram.h"
+#include "compiler/passes/train/Losses.h"
+#include "compiler/passes/train/TrainingProgram.h"
 #include "test/compiler/legalize/Cases.h"
 
 #include <fstream>

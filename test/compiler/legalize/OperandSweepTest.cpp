@@ -8,8 +8,8 @@
 #include "compiler/frontend/Importer.h"
 #include "compiler/legalize/Legalize.h"
 #include "compiler/legalize/Table.h"
+#include "compiler/passes/import/Passes.h"
 #include "dialects/onnx/OnnxOperators.h"
-#include "passes/import/Passes.h"
 #include "test/compiler/frontend/ModelBuilder.h"
 
 #include "mlir/Pass/PassManager.h"

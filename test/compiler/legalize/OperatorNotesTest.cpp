@@ -9,8 +9,8 @@
 #include "compiler/legalize/Initializers.h"
 #include "compiler/legalize/OperatorList.h"
 #include "compiler/legalize/Table.h"
+#include "compiler/passes/precision/Passes.h"
 #include "dialects/onnx/OnnxOperators.h"
-#include "passes/precision/Passes.h"
 
 #include <map>
 #include <set>

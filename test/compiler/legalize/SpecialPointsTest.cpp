@@ -5,9 +5,9 @@
 // lost at zeros, ones, ties, bounds, negative axes and infinities. special-points/NAME.onnx has many formulas, each of
 // an initializer with the formula's name; `grad/...` are PyTorch's gradients of their sum in float64
 // (make-special-points.py).
+#include "compiler/passes/train/Losses.h"
+#include "compiler/passes/train/TrainingProgram.h"
 #include "compiler/pipeline/Pipelines.h"
-#include "passes/train/Losses.h"
-#include "passes/train/TrainingProgram.h"
 #include "test/compiler/legalize/Cases.h"
 
 using namespace mlir;

@@ -5,9 +5,9 @@
 #include "compiler/artifact/ArtifactReader.h"
 #include "compiler/driver/CheckFamilies.h"
 #include "compiler/driver/Compile.h"
+#include "compiler/passes/memory/Passes.h"
 #include "dialects/train/TrainDialect.h"
 #include "ortc/ortc.h"
-#include "passes/memory/Passes.h"
 #include "test/compiler/backends/toy/ToyBackend.h"
 
 #include <cstdlib>

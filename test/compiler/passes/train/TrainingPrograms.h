@@ -1,0 +1,124 @@
+// Programs of references, and the memory that their entries work on.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/evaluator/Evaluator.h"
+#include "compiler/passes/train/ProgramParts.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Parser/Parser.h"
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+namespace ortc::train {
+
+using namespace mlir;
+using evaluator::Evaluator;
+using evaluator::HostTensor;
+
+class TrainingProgramTest : public ::testing::Test {
+protected:
+  TrainingProgramTest() {
+    DialectRegistry registry;
+    registry.insert<func::FuncDialect, arith::ArithDialect, math::MathDialect, nn::NnDialect, TrainDialect>();
+    autodiff::registerGradientRules(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    context.allowUnregisteredDialects();
+  }
+  OwningOpRef<ModuleOp> load(StringRef file) {
+    return parseSourceFile<ModuleOp>((ORTC_TEST_DATA "/passes/train/Inputs/" + file).str(), &context);
+  }
+  /// The functions of Inputs/NAME.mlir and of every file in Inputs/NAME.
+  std::vector<func::FuncOp> loadCases(const std::string &name) {
+    std::set<std::string> files;
+    for (const auto &file :
+         std::filesystem::directory_iterator(ORTC_TEST_DATA "/passes/train/Inputs/" + name))
+      files.insert(name + "/" + file.path().filename().string());
+    files.insert(name + ".mlir");
+    std::vector<func::FuncOp> cases;
+    for (const std::string &file : files) {
+      modules.push_back(load(file));
+      EXPECT_TRUE(modules.back()) << file;
+      if (modules.back())
+        llvm::append_range(cases, modules.back()->getOps<func::FuncOp>());
+    }
+    return cases;
+  }
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  std::vector<OwningOpRef<ModuleOp>> modules;
+};
+
+inline HostTensor attributeOf(func::FuncOp function, unsigned i, StringRef name) {
+  return *HostTensor::fromAttribute(function.getArgAttrOfType<ElementsAttr>(i, name));
+}
+
+/// The largest distance relative to the largest expected magnitude (at least `floor`).
+inline double distance(const HostTensor &got, const HostTensor &expected, double floor = 1e-3) {
+  EXPECT_EQ(got.getType(), expected.getType());
+  if (got.getType() != expected.getType())
+    return INFINITY;
+  double span = floor, off = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    span = std::max(span, std::fabs(expected.getFloat(i)));
+    double difference = std::fabs(got.getFloat(i) - expected.getFloat(i));
+    off = std::isnan(difference) ? INFINITY : std::max(off, difference);
+  }
+  return off / span;
+}
+
+/// Float64 against float64: only the order of operations differs.
+inline constexpr double kTolerance = 1e-12;
+
+/// Tensors of a program between steps, by symbol.
+using Memory = std::map<std::string, HostTensor>;
+
+inline std::string symbolOf(Attribute attribute) {
+  return cast<FlatSymbolRefAttr>(attribute).getValue().str();
+}
+
+/// Memory as declared: initial values, or zeros, in stored layout (tests use no permutation with initial
+/// values).
+inline Memory initialMemory(ModuleOp module) {
+  Memory memory;
+  for (auto tensor : module.getOps<TensorOp>())
+    memory[tensor.getSymName().str()] = tensor.getInitialAttr()
+                                            ? *HostTensor::fromAttribute(tensor.getInitialAttr())
+                                            : HostTensor(tensor.getStoredType());
+  return memory;
+}
+
+/// Runs `function`: arguments come from memory, `gradients` and `inputs`; updates go to memory, gradients to
+/// `gradients`, outputs, which are numbers, to `outputs`. Returns the loss, if there is one.
+inline double step(func::FuncOp function, Memory &memory, Memory &gradients, const Memory &inputs,
+                   evaluator::Precision precision, std::map<std::string, double> *outputs = nullptr) {
+  SmallVector<HostTensor> arguments;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    if (Attribute tensor = function.getArgAttr(i, kTensor))
+      arguments.push_back(memory.at(symbolOf(tensor)));
+    else if (Attribute gradient = function.getArgAttr(i, kGradient))
+      arguments.push_back(gradients.at(symbolOf(gradient)));
+    else
+      arguments.push_back(inputs.at(function.getArgAttrOfType<StringAttr>(i, kInput).str()));
+  }
+  auto values = Evaluator(precision).evaluate(function.front(), arguments);
+  EXPECT_TRUE(succeeded(values));
+  double loss = NAN;
+  for (auto [i, value] : llvm::enumerate(*values)) {
+    if (Attribute update = function.getResultAttr(i, kUpdate))
+      memory[symbolOf(update)] = value;
+    else if (Attribute gradient = function.getResultAttr(i, kGradient))
+      gradients[symbolOf(gradient)] = value;
+    else if (function.getResultAttr(i, kLoss))
+      loss = value.getFloat(0);
+    else if (auto name = function.getResultAttrOfType<StringAttr>(i, kOutput); name && outputs)
+      (*outputs)[name.str()] = value.getFloat(0);
+  }
+  return loss;
+}
+
+} // namespace ortc::train
