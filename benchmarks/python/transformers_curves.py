@@ -13,7 +13,7 @@ import pathlib
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(SOURCE / "test/python/frameworks"))
+sys.path.insert(0, str(SOURCE / "test/bindings/python/frameworks"))
 
 import language_models as lm  # noqa: E402
 import ortc.torch  # noqa: E402

@@ -144,7 +144,7 @@ def check(path, source):
     if any(struct.unpack_from(">H", data, 6)[0] > 55 for data in classes.values()):  # Java 11
         yield "the classes are of a Java that Android's tools may not read"
     natives = {name for each in ("Program", "Session")
-               for name in re.findall(r"native \S+ (\w+)\(", (source / f"runtime/java/dev/ortc/{each}.java").read_text())
+               for name in re.findall(r"native \S+ (\w+)\(", (source / f"bindings/java/dev/ortc/{each}.java").read_text())
                for name in [f"Java_dev_ortc_{each}_{name}"]}
 
     version = re.search(r"project\(ortc VERSION ([0-9.]+)", (source / "CMakeLists.txt").read_text())[1]

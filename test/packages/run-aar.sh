@@ -85,7 +85,7 @@ qemu-arm-static -cpu cortex-a7 ./aeabi
 # Java, on this machine's processor.
 "$build/bin/ortc" train "$source/test/zoo/mlp-digits/model.onnx" -o lr --shape batch=64 --optimizer adamw:lr=0.02 --quiet --gradients --max-workers 2
 "$build/bin/ortc" train "$source/test/zoo/mlp-digits/model.onnx" -o elsewhere --shape batch=64 --quiet --target aarch64
-javac -cp aar/classes.jar -d classes "$source/test/java/ClassesTest.java"
+javac -cp aar/classes.jar -d classes "$source/test/bindings/java/ClassesTest.java"
 LD_LIBRARY_PATH=$work/x86_64:$work/aar/jni/x86_64 java -ea -cp aar/classes.jar:classes -Djava.library.path=aar/jni/x86_64 ClassesTest \
   lr/model.ortc elsewhere/model.ortc . >said 2>&1 || { cat said; exit 1; }
 grep -q '^passed' said

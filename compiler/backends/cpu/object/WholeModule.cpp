@@ -44,7 +44,7 @@ static void defineModel(Module &module, const std::vector<std::string> &steps, c
   bytes->setAlignment(Align(ORTC_ALIGNMENT));
   auto number = [&](uint64_t value) { return ConstantInt::get(word, value); };
   constexpr uint64_t kStaticBytes =
-      20; // of ortc_static with pointers of 32 bits; runtime/js/linked.cpp asserts it
+      20; // of ortc_static with pointers of 32 bits; bindings/js/linked.cpp asserts it
   Constant *fields[] = {number(kStaticBytes), number(ORTC_ABI_VERSION), bytes, number(image.size()), table};
   addConstant(module, ConstantStruct::getAnon(fields), "ortc_model", GlobalValue::ExternalLinkage)
       ->setVisibility(GlobalValue::HiddenVisibility);

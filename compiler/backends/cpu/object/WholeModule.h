@@ -14,7 +14,7 @@
 namespace ortc::cpu {
 
 /// A module with the objects of a model's code, the runtime (`runtime`: libortc_wasm.a) and the model's `image`, which
-/// runtime/js/linked.cpp finds as `ortc_model`. `steps`: symbols, in the order in which the image counts them. It
+/// bindings/js/linked.cpp finds as `ortc_model`. `steps`: symbols, in the order in which the image counts them. It
 /// imports nothing, exports the C interface and its memory, and has one stack for all of it. Same input, same bytes.
 /// Fails with what the linker says.
 Expected<Bytes> linkWholeModule(llvm::ArrayRef<Object> objects, const std::vector<std::string> &steps,
