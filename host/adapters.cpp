@@ -7,9 +7,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "host/json.h"
 #include "host/linear_pattern.h"
-#include "host/text.h"
+#include "support/Json.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "host/data/output_paths.h"
+#include "support/OutputPaths.h"
 #include "support/Status.h"
 
 namespace ortc::host {

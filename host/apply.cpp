@@ -6,12 +6,12 @@
 
 #include "host/averages.h"
 #include "host/commands.h"
-#include "host/data/output_paths.h"
 #include "host/data/writers.h"
 #include "host/evaluate.h"
 #include "host/report.h"
-#include "host/text.h"
+#include "support/OutputPaths.h"
 #include "support/Printable.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 namespace {

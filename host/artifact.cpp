@@ -6,8 +6,8 @@
 
 #include "host/artifact_path.h"
 #include "host/batch_table.h"
-#include "host/json.h"
 #include "host/storage.h"
+#include "support/Json.h"
 
 namespace ortc::host {
 

@@ -10,7 +10,7 @@
 #include "host/device.h"
 #include "host/kernel_table.h"
 #include "host/loss_info.h"
-#include "host/schedule.h"
+#include "support/Schedule.h"
 
 namespace ortc::host {
 

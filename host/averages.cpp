@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/averages.h"
 
-#include "host/data/convert.h"
+#include "support/Convert.h"
 
 namespace ortc::host {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/batch_table.h"
 
-#include "host/json.h"
+#include "support/Json.h"
 
 namespace ortc::host {
 

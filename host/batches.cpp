@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "host/text.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
-#include "host/data/mapped_file.h"
-#include "host/json.h"
-#include "host/text.h"
+#include "support/Json.h"
+#include "support/MappedFile.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

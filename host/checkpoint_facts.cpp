@@ -7,9 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "host/json.h"
 #include "host/kernel_table.h"
-#include "host/text.h"
+#include "support/Json.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

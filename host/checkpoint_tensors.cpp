@@ -10,10 +10,10 @@
 #include <string_view>
 
 #include "host/artifact.h"
-#include "host/data/convert.h"
 #include "host/session.h"
 #include "runtime/delta/quantize.h"
 #include "runtime/src/internal.h"
+#include "support/Convert.h"
 
 namespace ortc::host {
 

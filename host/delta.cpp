@@ -7,10 +7,10 @@
 #include <cstring>
 
 #include "host/checkpoint_tensors.h"
-#include "host/data/output_paths.h"
 #include "host/report.h"
-#include "host/text.h"
 #include "runtime/delta/quantize.h"
+#include "support/OutputPaths.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

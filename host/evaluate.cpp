@@ -5,9 +5,9 @@
 #include <cstring>
 #include <limits>
 
-#include "host/data/convert.h"
 #include "host/index_place.h"
-#include "host/text.h"
+#include "support/Convert.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "host/data/convert.h"
-#include "host/text.h"
+#include "support/Convert.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "host/position.h"
-#include "host/spec.h"
-#include "host/text.h"
+#include "support/Spec.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

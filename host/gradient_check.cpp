@@ -7,9 +7,9 @@
 #include <cstring>
 #include <tuple>
 
-#include "host/text.h"
 #include "support/Printable.h"
 #include "support/Random.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 namespace {

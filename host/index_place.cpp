@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "host/data/convert.h"
-#include "host/text.h"
+#include "support/Convert.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 namespace {

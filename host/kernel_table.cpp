@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/kernel_table.h"
 
-#include "host/json.h"
+#include "support/Json.h"
 
 namespace ortc::host {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/data/convert.h"
-#include "host/json.h"
+#include "support/Convert.h"
+#include "support/Json.h"
 
 namespace ortc::host {
 

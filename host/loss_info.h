@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "host/types.h"
+#include "support/ElementTypes.h"
 #include "support/Status.h"
 
 namespace ortc::host {

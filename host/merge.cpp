@@ -7,12 +7,12 @@
 #include <set>
 
 #include "host/checkpoint_tensors.h"
-#include "host/data/convert.h"
-#include "host/data/output_paths.h"
 #include "host/delta.h"
 #include "host/report.h"
-#include "host/text.h"
 #include "runtime/delta/quantize.h"
+#include "support/Convert.h"
+#include "support/OutputPaths.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "host/data/mapped_file.h"
+#include "support/MappedFile.h"
 
 namespace ortc::host {
 

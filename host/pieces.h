@@ -7,9 +7,9 @@
 #include <map>
 #include <memory>
 
-#include "host/data/convert.h"
-#include "host/data/mapped_file.h"
 #include "host/data/shards.h"
+#include "support/Convert.h"
+#include "support/MappedFile.h"
 
 namespace ortc::host {
 

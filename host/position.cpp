@@ -5,7 +5,7 @@
 #include <cfloat>
 #include <charconv>
 
-#include "host/text.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

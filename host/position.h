@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "host/schedule.h"
+#include "support/Schedule.h"
 
 namespace ortc::host {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "host/kernel_table.h"
-#include "host/machine.h"
+#include "support/Machine.h"
 
 namespace ortc::host {
 

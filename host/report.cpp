@@ -10,8 +10,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "host/text.h"
 #include "support/Printable.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

@@ -12,12 +12,12 @@
 #include <thread>
 
 #include "host/checkpoint_facts.h"
-#include "host/data/atomic_file.h"
-#include "host/data/convert.h"
 #include "host/data/data_source.h"
-#include "host/data/mapped_file.h"
 #include "host/position.h"
-#include "host/text.h"
+#include "support/AtomicFile.h"
+#include "support/Convert.h"
+#include "support/MappedFile.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 namespace {

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "host/data/half_made.h"
+#include "support/HalfMade.h"
 
 namespace ortc::host {
 

@@ -13,8 +13,8 @@
 
 #include <sodium.h>
 
-#include "host/data/half_made.h"
-#include "host/data/mapped_file.h"
+#include "support/HalfMade.h"
+#include "support/MappedFile.h"
 
 namespace ortc::host {
 namespace {

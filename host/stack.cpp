@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 #include "host/signals.h"
-#include "host/text.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 namespace {

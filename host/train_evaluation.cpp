@@ -3,7 +3,7 @@
 #include "host/trainer.h"
 
 #include "host/averages.h"
-#include "host/text.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "host/data/convert.h"
 #include "host/kept_checkpoints.h"
-#include "host/text.h"
+#include "support/Convert.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

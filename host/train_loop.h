@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "host/follower.h"
-#include "host/schedule.h"
 #include "host/watch.h"
+#include "support/Schedule.h"
 #include "support/Status.h"
 
 namespace ortc::host {

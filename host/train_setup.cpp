@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "host/averages.h"
-#include "host/data/output_paths.h"
 #include "host/kept_checkpoints.h"
-#include "host/spec.h"
-#include "host/text.h"
+#include "support/OutputPaths.h"
+#include "support/Spec.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

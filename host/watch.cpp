@@ -8,9 +8,9 @@
 #include <map>
 #include <regex>
 
-#include "host/data/convert.h"
-#include "host/spec.h"
-#include "host/text.h"
+#include "support/Convert.h"
+#include "support/Spec.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

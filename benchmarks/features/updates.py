@@ -49,8 +49,8 @@ PRODUCT = 3072, 768, 768
 COPY, LEAST_SHARE, LEAST_TORCH, LEAST_BYTES = 512 << 20, 0.8, 1.0, 3.0
 # Of adamw8bit, which is bound by instructions (decision 0053), and of adafactor, which writes its direction and reads it twice.
 LEAST = {"adamw8bit": 0.4, "adafactor": 0.55}
-COPY_RATE = """#include "host/machine.h"
-extern "C" double copy_rate(unsigned long bytes) { static ortc::host::CopyTimer timer(bytes); return timer.measure(bytes); }"""
+COPY_RATE = """#include "support/Machine.h"
+extern "C" double copy_rate(unsigned long bytes) { static ortc::CopyTimer timer(bytes); return timer.measure(bytes); }"""
 
 
 def shapes_of(layers, vocabulary, width=768, inner=3072, positions=512):
@@ -162,7 +162,7 @@ def start_copy(scratch):
     source, library = pathlib.Path(scratch, "copy.cpp"), f"{scratch}/copy.so"
     source.write_text(COPY_RATE)
     subprocess.run(["c++", "-std=c++20", "-O2", "-shared", "-fPIC", f"-I{ROOT}", f"-I{ROOT}/runtime/include", source,
-                    ROOT / "host/machine.cpp", "-o", library], check=True)
+                    ROOT / "support/Machine.cpp", "-o", library], check=True)
     rate = ctypes.CDLL(library).copy_rate
     rate.restype, rate.argtypes = ctypes.c_double, [ctypes.c_ulong]
     return lambda: 1 / rate(COPY)  # seconds a byte

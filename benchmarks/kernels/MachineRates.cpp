@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "benchmarks/kernels/MachineRates.h"
 
-#include "host/machine.h"
+#include "support/Machine.h"
 
 #include <algorithm>
 #include <ctime>
@@ -66,11 +66,11 @@ private:
 } // namespace
 
 double measureRate(Limit limit, int lanes) {
-  static std::optional<host::CopyTimer> copies; // memory is touched once
+  static std::optional<CopyTimer> copies; // memory is touched once
   static std::optional<TriadTimer> triads;
   switch (limit) {
   case Limit::Arithmetic:
-    return host::measureFlopRate(lanes) * 1e-9;
+    return measureFlopRate(lanes) * 1e-9;
   case Limit::Copy:
     if (!copies)
       copies.emplace(kBytes);

@@ -1,6 +1,6 @@
 // ortc-bench-machine [THREADS]: what that many cores do at most, all at once, as one JSON object.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/machine.h"
+#include "support/Machine.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +12,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   constexpr int kWidest = 16; // lanes; fewer where the machine has fewer
-  ortc::host::Machine machine = ortc::host::measureMachine(kWidest, count);
+  ortc::Machine machine = ortc::measureMachine(kWidest, count);
   std::printf("{\"fma_gflops\": %.1f, \"copy_gbs\": %.2f}\n", machine.flopRate * 1e-9,
               machine.rates.back().bytesPerSecond * 1e-9);
   return 0;

@@ -8,13 +8,11 @@
 #include "compiler/artifact/ExportedData.h"
 #include "compiler/frontend/QuantizedBase.h"
 #include "host/adapters.h"
-#include "host/data/atomic_file.h"
-#include "host/data/convert.h"
 #include "host/data/writers.h"
+#include "support/AtomicFile.h"
+#include "support/Convert.h"
 
 namespace ortc::artifact {
-
-using host::DataType;
 
 static Status read(const host::Artifact &artifact, host::Session &session, const std::string &name,
                    host::OutputArray &array) {
@@ -26,7 +24,7 @@ static Status read(const host::Artifact &artifact, host::Session &session, const
   auto type = static_cast<DataType>(tensor.dtype);
   std::string bytes;
   ORTC_TRY(readTensor(artifact, session, tensor, type, bytes));
-  array = {name, type, host::Shape(tensor.dims, tensor.dims + tensor.rank), {bytes.begin(), bytes.end()}};
+  array = {name, type, Shape(tensor.dims, tensor.dims + tensor.rank), {bytes.begin(), bytes.end()}};
   return Status();
 }
 
@@ -95,15 +93,15 @@ static Status merge(const host::Artifact &artifact, host::Session &session, cons
   for (size_t o = 0; o < out; ++o)
     for (size_t i = 0; i < in; ++i)
       values[adapter.isTransposed ? i * out + o : o * in + i] += product[o * in + i];
-  host::Array array{weight.name(),
-                    DataType::Float64,
-                    {int64_t(values.size())},
-                    reinterpret_cast<const uint8_t *>(values.data()),
-                    values.size() * sizeof(double),
-                    nullptr};
-  host::Conversion conversion;
-  ORTC_TRY(host::planConversion(array, type, "the merged weight '" + adapter.weight + "'", conversion));
-  std::string bytes(values.size() * host::getElementBytes(type), 0);
+  Array array{weight.name(),
+              DataType::Float64,
+              {int64_t(values.size())},
+              reinterpret_cast<const uint8_t *>(values.data()),
+              values.size() * sizeof(double),
+              nullptr};
+  Conversion conversion;
+  ORTC_TRY(planConversion(array, type, "the merged weight '" + adapter.weight + "'", conversion));
+  std::string bytes(values.size() * getElementBytes(type), 0);
   if (conversion.convert)
     conversion.convert(array.data, reinterpret_cast<uint8_t *>(bytes.data()), values.size());
   else
@@ -142,7 +140,7 @@ Status writePeftFolder(const host::Artifact &artifact, host::Session &session, c
   if (error)
     return Status::failure(folder + ": cannot be created: " + error.message());
   ORTC_TRY(host::writeSafetensors(folder + "/" + host::kPeftTensors, arrays, {{"format", "pt"}}));
-  return host::writeFile(folder + "/" + host::kPeftConfig, config);
+  return writeFile(folder + "/" + host::kPeftConfig, config);
 }
 
 } // namespace ortc::artifact

@@ -5,8 +5,8 @@
 #include "compiler/artifact/ExportedData.h"
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/options/CompileOptions.h"
-#include "host/json.h"
-#include "host/text.h"
+#include "support/Json.h"
+#include "support/Text.h"
 
 namespace ortc::artifact {
 
@@ -16,7 +16,7 @@ static Status readMasks(const host::Artifact &artifact, bool &findsMasks, std::s
   uint64_t bytes = 0;
   if (ortc_program_section(artifact.getProgram(), ORTC_SECTION_MANIFEST, &section, &bytes) != ORTC_OK)
     return Status::failure(artifact.getPath() + ": has no manifest");
-  auto manifest = host::parseJson(std::string_view(static_cast<const char *>(section), bytes));
+  auto manifest = parseJson(std::string_view(static_cast<const char *>(section), bytes));
   try {
     const nlohmann::json none = nlohmann::json::object();
     const nlohmann::json &flags =
@@ -47,8 +47,8 @@ Status stopTraining(const host::Artifact &artifact, host::Session &session, prot
                   !(info.flags & ORTC_TENSOR_IN_MODEL);
     if (isHeld)
       return frontend::readHeldData(tensor, data);
-    auto type = static_cast<host::DataType>(tensor.data_type());
-    if (host::getElementBytes(type) == 0)
+    auto type = static_cast<DataType>(tensor.data_type());
+    if (getElementBytes(type) == 0)
       return Status::refusal("its type is not read");
     ORTC_TRY(readTensor(artifact, session, info, type, bytes));
     data = {tensor.data_type(), {tensor.dims().begin(), tensor.dims().end()}, bytes, {}, nullptr};
@@ -82,7 +82,7 @@ std::string describeInference(const frontend::InferenceReport &report) {
                              {report.dropouts, "dropout"},
                              {int64_t(report.masks.size()), "drawn mask"}})
     if (count)
-      parts.push_back(host::formatCount(count, what));
+      parts.push_back(formatCount(count, what));
   if (parts.empty())
     return "";
   std::string last = parts.back();

@@ -17,15 +17,13 @@
 #include "compiler/frontend/onnx.pb.h"
 #include "host/adapters.h"
 #include "host/averages.h"
-#include "host/data/atomic_file.h"
-#include "host/data/output_paths.h"
 #include "host/report.h"
 #include "host/session.h"
-#include "host/text.h"
+#include "support/AtomicFile.h"
+#include "support/OutputPaths.h"
+#include "support/Text.h"
 
 namespace ortc::artifact {
-
-using host::DataType;
 
 /// 2 or 4 for the integers that artifacts hold in whole bytes, else 0.
 static unsigned lowBitsOf(int32_t type) {
@@ -64,23 +62,23 @@ static Status fillInitializers(const host::Artifact &artifact, host::Session &se
     tensor.size = sizeof(tensor);
     bool isKnown = ortc_tensor_find(artifact.getProgram(), initializer.name().c_str(), &tensor) == ORTC_OK &&
                    (tensor.flags & ORTC_TENSOR_IN_MODEL);
-    host::Shape shape(initializer.dims().begin(), initializer.dims().end());
+    Shape shape(initializer.dims().begin(), initializer.dims().end());
     unsigned low = lowBitsOf(initializer.data_type());
     auto type = low ? static_cast<DataType>(tensor.dtype) : static_cast<DataType>(initializer.data_type());
     size_t wanted = 0;
     if (!isKnown && quantized.count(initializer.name()))
       continue;
     if (!isKnown) {
-      if (hasData(initializer) || (host::countBytes(shape, type, wanted) && wanted == 0))
+      if (hasData(initializer) || (countBytes(shape, type, wanted) && wanted == 0))
         continue;
       return Status::failure(
           artifact.getPath() + ": initializer '" + initializer.name() +
           "' is neither in the source section nor in the tensor table; compile the artifact again");
     }
-    if (host::Shape(tensor.dims, tensor.dims + tensor.rank) != shape || host::getElementBytes(type) == 0)
+    if (Shape(tensor.dims, tensor.dims + tensor.rank) != shape || getElementBytes(type) == 0)
       return Status::failure(artifact.getPath() + ": initializer '" + initializer.name() + "' is " +
-                             host::formatShape(shape) + " in the source section but " +
-                             host::formatShape(host::Shape(tensor.dims, tensor.dims + tensor.rank)) +
+                             formatShape(shape) + " in the source section but " +
+                             formatShape(Shape(tensor.dims, tensor.dims + tensor.rank)) +
                              " in the tensor table");
     std::string bytes;
     ORTC_TRY(readTensor(artifact, session, tensor, type, bytes));
@@ -113,7 +111,7 @@ static Status writeFile(const ExportOptions &options, const proto::ModelProto &m
   if (!model.SerializeToString(&text))
     return Status::failure(options.output + ": the model cannot be written");
   bytes = text.size();
-  return host::writeFile(options.output, text);
+  return writeFile(options.output, text);
 }
 
 static Status writeModel(const ExportOptions &options, const host::Artifact &artifact, host::Session &session,
@@ -128,11 +126,10 @@ static Status writeModel(const ExportOptions &options, const host::Artifact &art
   ORTC_TRY(writeFile(options, model, bytes));
   size_t merged = artifact.getAdapters().size();
   host::Reporter(options.quiet)
-      .line("wrote " + options.output + ": " + host::formatBytes(bytes) + ", " +
-            host::formatCount(filled, "tensor") + " from " +
-            (options.load.empty() ? "the artifact" : options.load) +
-            (merged ? ", " + host::formatCount(int64_t(merged), "adapter") + " merged" : "") +
-            (quantized ? ", " + host::formatCount(quantized, "tensor") + " quantised" : "") +
+      .line("wrote " + options.output + ": " + formatBytes(bytes) + ", " + formatCount(filled, "tensor") +
+            " from " + (options.load.empty() ? "the artifact" : options.load) +
+            (merged ? ", " + formatCount(int64_t(merged), "adapter") + " merged" : "") +
+            (quantized ? ", " + formatCount(quantized, "tensor") + " quantised" : "") +
             describeInference(report));
   return Status();
 }
@@ -148,9 +145,9 @@ static Status exportFile(const ExportOptions &options) {
     return Status::refusal(options.artifact + ": is a model, and " + flag + " goes with an artifact");
   if (options.output.empty())
     return Status::refusal("ortc export of a model needs -o INFERENCE.onnx");
-  ORTC_TRY(host::checkOutputs({{"the model", options.artifact}}, {{"-o", options.output}}));
+  ORTC_TRY(checkOutputs({{"the model", options.artifact}}, {{"-o", options.output}}));
   std::string place;
-  ORTC_TRY(host::resolveOutput(options.output, place));
+  ORTC_TRY(resolveOutput(options.output, place));
   proto::ModelProto model;
   frontend::InferenceReport report;
   ORTC_TRY(readForInference(options.artifact, model, report));
@@ -159,7 +156,7 @@ static Status exportFile(const ExportOptions &options) {
   host::Reporter reporter(options.quiet);
   if (std::string warning = warnOfDraws(report); !warning.empty())
     reporter.warn(warning);
-  reporter.line("wrote " + options.output + ": " + host::formatBytes(bytes) + describeInference(report));
+  reporter.line("wrote " + options.output + ": " + formatBytes(bytes) + describeInference(report));
   return Status();
 }
 
@@ -167,13 +164,13 @@ static Status exportFile(const ExportOptions &options) {
 static Status checkFolders(const ExportOptions &options) {
   std::string place;
   if (!options.output.empty())
-    ORTC_TRY(host::resolveOutput(options.output, place));
+    ORTC_TRY(resolveOutput(options.output, place));
   if (options.adapter.empty())
     return Status();
   if (options.output == options.adapter)
     return Status::refusal("-o and --adapter are both " + options.output +
                            ", and one is a file, one a folder");
-  ORTC_TRY(host::checkOutside({"the artifact", options.artifact}, {"--adapter", options.adapter}));
+  ORTC_TRY(checkOutside({"the artifact", options.artifact}, {"--adapter", options.adapter}));
   std::error_code error;
   if (std::filesystem::exists(options.adapter, error) &&
       !std::filesystem::is_directory(options.adapter, error))
@@ -195,15 +192,15 @@ Status exportModel(const ExportOptions &options) {
   proto::ModelProto model;
   if (!options.output.empty())
     ORTC_TRY(readSource(artifact, model));
-  std::vector<host::NamedFile> inputs = host::listArtifactFiles(options.artifact), outputs;
-  for (host::NamedFile &file : host::listLoadedFiles(options.load))
+  std::vector<NamedFile> inputs = listArtifactFiles(options.artifact), outputs;
+  for (NamedFile &file : host::listLoadedFiles(options.load))
     inputs.push_back(std::move(file));
   if (!options.output.empty())
     outputs.push_back({"-o", options.output});
   if (!options.adapter.empty())
     for (const char *file : {host::kPeftConfig, host::kPeftTensors})
       outputs.push_back({"--adapter", options.adapter + "/" + file});
-  ORTC_TRY(host::checkOutputs(inputs, outputs));
+  ORTC_TRY(checkOutputs(inputs, outputs));
   ORTC_TRY(checkFolders(options));
   host::Session session;
   ORTC_TRY(host::Session::create(artifact, {1, false}, session));
@@ -226,7 +223,7 @@ Status exportModel(const ExportOptions &options) {
   ORTC_TRY(writePeftFolder(artifact, session, options.adapter));
   host::Reporter(options.quiet)
       .line("wrote " + options.adapter + ": " +
-            host::formatCount(int64_t(artifact.getAdapters().size()), "adapter"));
+            formatCount(int64_t(artifact.getAdapters().size()), "adapter"));
   return Status();
 }
 

@@ -2,11 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/artifact/ExportedData.h"
 
-#include "host/data/convert.h"
+#include "support/Convert.h"
 
 namespace ortc::artifact {
-
-using host::DataType;
 
 Status readTensor(const host::Artifact &artifact, host::Session &session, const ortc_tensor_info &tensor,
                   DataType type, std::string &bytes) {
@@ -20,20 +18,20 @@ Status readTensor(const host::Artifact &artifact, host::Session &session, const 
     bytes.assign(values.begin(), values.end());
     return Status();
   }
-  host::Array array{name,          stored,        {int64_t(values.size() / host::getElementBytes(stored))},
-                    values.data(), values.size(), nullptr};
-  host::Conversion conversion;
-  ORTC_TRY(host::planConversion(array, type, artifact.getPath() + ": tensor '" + name + "'", conversion));
-  bytes.resize(size_t(array.shape[0]) * host::getElementBytes(type));
+  Array array{name,          stored,        {int64_t(values.size() / getElementBytes(stored))},
+              values.data(), values.size(), nullptr};
+  Conversion conversion;
+  ORTC_TRY(planConversion(array, type, artifact.getPath() + ": tensor '" + name + "'", conversion));
+  bytes.resize(size_t(array.shape[0]) * getElementBytes(type));
   conversion.convert(values.data(), reinterpret_cast<uint8_t *>(bytes.data()), size_t(array.shape[0]));
   return Status();
 }
 
 std::vector<double> valuesOf(DataType type, const uint8_t *data, size_t bytes) {
-  size_t element = host::getElementBytes(type);
+  size_t element = getElementBytes(type);
   std::vector<double> values(bytes / element);
   for (size_t i = 0; i < values.size(); ++i)
-    values[i] = host::loadAsDouble(type, data + i * element);
+    values[i] = loadAsDouble(type, data + i * element);
   return values;
 }
 

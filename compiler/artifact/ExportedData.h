@@ -9,10 +9,10 @@ namespace ortc::artifact {
 
 /// The bytes of a tensor of the session in the dtype of the file: a float16 weight has a float32 master.
 Status readTensor(const host::Artifact &artifact, host::Session &session, const ortc_tensor_info &tensor,
-                  host::DataType type, std::string &bytes);
+                  DataType type, std::string &bytes);
 
 /// The elements of that type.
-std::vector<double> valuesOf(host::DataType type, const uint8_t *data, size_t bytes);
+std::vector<double> valuesOf(DataType type, const uint8_t *data, size_t bytes);
 /// The elements of a floating-point initializer, in whichever field the file has them.
 std::vector<double> valuesOf(const proto::TensorProto &tensor);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/artifact/OutputFolder.h"
 
-#include "host/data/output_paths.h"
+#include "support/OutputPaths.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -18,8 +18,6 @@
 namespace fs = std::filesystem;
 
 namespace ortc::artifact {
-
-using host::AtomicFile;
 
 /// The files of an artifact.
 static constexpr const char *kModel = "model.ortc", *kManifest = "manifest.json";
@@ -90,7 +88,7 @@ Status OutputFolder::check() const {
   }
   for (const char *name : kAll) {
     std::string file;
-    if (!host::resolveOutput(place + "/" + name, file).isOk())
+    if (!resolveOutput(place + "/" + name, file).isOk())
       return Status::refusal("output folder '" + target + "' holds '" + name +
                              "', which is no regular file; remove it or name another folder");
   }
@@ -118,7 +116,7 @@ Status OutputFolder::makeFolders() {
     way /= part;
     auto folder = std::make_unique<Made>();
     folder->path = way.string();
-    host::SignalsWait signals;
+    SignalsWait signals;
     if (mkdir(folder->path.c_str(), 0777) == 0) {
       folder->guard.remember(folder->path.c_str(), -1);
       made.push_back(std::move(folder));
@@ -160,7 +158,7 @@ Status OutputFolder::commit() {
 
 /// The old copy goes before the old artifact, so that no manifest is ever beside an artifact that is not its own.
 Status OutputFolder::swap() {
-  host::SignalsWait signals;
+  SignalsWait signals;
   // Of what goes, nothing is ever beside another artifact; a link stays one.
   for (const char *name : kLinked)
     if (std::string file = place + "/" + name;

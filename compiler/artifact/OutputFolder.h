@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "host/data/atomic_file.h"
+#include "support/AtomicFile.h"
 
 #include <memory>
 #include <string>
@@ -43,7 +43,7 @@ public:
 private:
   struct Made {
     std::string path;
-    host::HalfMade guard;
+    HalfMade guard;
   };
   Status makeFolders();
   Status swap();
@@ -51,8 +51,8 @@ private:
   const std::string target;                ///< as given, for messages
   std::string place;                       ///< the same without slashes at its end
   std::vector<std::unique_ptr<Made>> made; ///< folders, the outermost first
-  host::AtomicFile model, manifest;
-  std::vector<std::unique_ptr<host::AtomicFile>> others;
+  AtomicFile model, manifest;
+  std::vector<std::unique_ptr<AtomicFile>> others;
 };
 
 } // namespace ortc::artifact

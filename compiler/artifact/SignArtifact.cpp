@@ -8,9 +8,9 @@
 
 #include "compiler/artifact/FileLayout.h"
 #include "host/artifact_path.h"
-#include "host/data/atomic_file.h"
-#include "host/text.h"
+#include "support/AtomicFile.h"
 #include "support/Printable.h"
+#include "support/Text.h"
 
 namespace ortc::artifact {
 
@@ -57,7 +57,7 @@ Status signArtifactFile(const std::string &path, const std::function<Expected<ho
   Expected<Bytes> result = makeRoom(*file);
   if (!result)
     return Status::failure(place + ": " + result.getStatus().getMessage());
-  host::AtomicFile output(place);
+  AtomicFile output(place);
   ORTC_TRY(output.open());
   Expected<host::SigningKey> key = getKey();
   if (!key)
@@ -80,7 +80,7 @@ Status checkSignature(const ArtifactFile &file, const host::PublicKey &key) {
   if (bytes.empty())
     return Status::refusal("has no signature; ortc sign makes one");
   if (bytes.size() != signature.size())
-    return Status::refusal("has a signature of " + host::formatCount(int64_t(bytes.size()), "byte") +
+    return Status::refusal("has a signature of " + formatCount(int64_t(bytes.size()), "byte") +
                            ", but one of Ed25519 has " + std::to_string(signature.size()));
   std::copy(bytes.begin(), bytes.end(), signature.begin());
   if (!host::isSignedBy(key, file.hash, sizeof file.hash, signature))

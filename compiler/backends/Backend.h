@@ -13,9 +13,9 @@
 #include "compiler/options/Numerics.h"
 #include "compiler/options/ObjectFormat.h"
 #include "dialects/plan/PlanDialect.h"
-#include "host/machine.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "support/Expected.h"
+#include "support/Machine.h"
 
 #include <memory>
 #include <optional>
@@ -83,7 +83,7 @@ struct KernelVariant {
 
 /// What kernels should take, one call on one core, and what that is computed from.
 struct KernelEstimates {
-  host::Machine machine;       ///< rates of one core, in f32
+  Machine machine;             ///< rates of one core, in f32
   bool isMeasured = false;     ///< on this machine; otherwise by a table
   double callSeconds = 0;      ///< of a call, whatever the kernel
   std::vector<double> seconds; ///< of each kernel

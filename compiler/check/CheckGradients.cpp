@@ -11,10 +11,10 @@
 #include "dialects/train/TrainDialect.h"
 #include "host/artifact_path.h"
 #include "host/gradient_check.h"
-#include "host/json.h"
 #include "host/report.h"
-#include "host/text.h"
+#include "support/Json.h"
 #include "support/Printable.h"
+#include "support/Text.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -165,13 +165,12 @@ Status Check::feed() {
 }
 
 /// An integer as the program has it: there it has no sign of its own and is read as signed.
-static int64_t loadAsSigned(host::DataType type, const uint8_t *place) {
-  auto bits = static_cast<uint64_t>(host::loadAsInteger(type, place));
-  return llvm::SignExtend64(bits, static_cast<unsigned>(8 * host::getElementBytes(type)));
+static int64_t loadAsSigned(DataType type, const uint8_t *place) {
+  auto bits = static_cast<uint64_t>(loadAsInteger(type, place));
+  return llvm::SignExtend64(bits, static_cast<unsigned>(8 * getElementBytes(type)));
 }
-static double loadValue(host::DataType type, const uint8_t *place) {
-  return host::isInteger(type) ? static_cast<double>(loadAsSigned(type, place))
-                               : host::loadAsDouble(type, place);
+static double loadValue(DataType type, const uint8_t *place) {
+  return isInteger(type) ? static_cast<double>(loadAsSigned(type, place)) : loadAsDouble(type, place);
 }
 
 FailureOr<HostTensor> Check::valueOf(func::FuncOp function, unsigned argument) {
@@ -185,8 +184,8 @@ FailureOr<HostTensor> Check::valueOf(func::FuncOp function, unsigned argument) {
     std::vector<uint8_t> bytes(info.bytes);
     if (ortc_read(session.get(), name.c_str(), bytes.data(), bytes.size()) != ORTC_OK)
       return failure();
-    auto type = static_cast<host::DataType>(info.dtype);
-    size_t width = host::getElementBytes(type);
+    auto type = static_cast<DataType>(info.dtype);
+    size_t width = getElementBytes(type);
     std::vector<double> values;
     for (size_t i = 0; i < bytes.size(); i += width)
       values.push_back(loadValue(type, bytes.data() + i));
@@ -194,13 +193,13 @@ FailureOr<HostTensor> Check::valueOf(func::FuncOp function, unsigned argument) {
   }
   auto name = function.getArgAttrOfType<StringAttr>(argument, train::kInput);
   host::TensorView view = name ? session.view(*entry, name.str()) : host::TensorView();
-  if (view.type == host::DataType::None)
+  if (view.type == DataType::None)
     return failure();
   HostTensor result(cast<RankedTensorType>(function.getArgument(argument).getType()));
   for (int64_t i = 0; i < result.size(); ++i) {
-    const uint8_t *place = view.data + size_t(i) * host::getElementBytes(view.type);
+    const uint8_t *place = view.data + size_t(i) * getElementBytes(view.type);
     if (result.isFloat())
-      result.setFloat(i, host::loadAsDouble(view.type, place));
+      result.setFloat(i, loadAsDouble(view.type, place));
     else
       result.setInt(i, loadAsSigned(view.type, place));
   }
@@ -230,10 +229,10 @@ Status Check::readOutputs(NamedValues &values) {
   for (const host::OutputSpec &output : entry->outputs) {
     host::TensorView view = session.view(*entry, output.name);
     int64_t count = 0;
-    (void)host::countElements(output.shape, count);
+    (void)countElements(output.shape, count);
     for (int64_t i = 0; i < count; ++i)
       values["output '" + output.name + "'"].push_back(
-          loadValue(view.type, view.data + size_t(i) * host::getElementBytes(view.type)));
+          loadValue(view.type, view.data + size_t(i) * getElementBytes(view.type)));
   }
   return Status();
 }
@@ -275,18 +274,17 @@ static std::string formatComparisons(std::vector<CodeComparison> comparisons, do
     if (comparison.isGood)
       continue;
     ++wrong;
-    text += "the " + makePrintable(comparison.name) + " (" +
-            host::formatCount(comparison.elements, "element") + ") is off by " +
-            host::formatShort(comparison.distance, 2) + " of its largest  WRONG\n";
+    text += "the " + makePrintable(comparison.name) + " (" + formatCount(comparison.elements, "element") +
+            ") is off by " + formatShort(comparison.distance, 2) + " of its largest  WRONG\n";
   }
   return text + (wrong ? std::to_string(wrong) + " of " : "") +
-         host::formatCount(int64_t(comparisons.size()), "value") +
+         formatCount(int64_t(comparisons.size()), "value") +
          (wrong                     ? " differ from"
           : comparisons.size() == 1 ? " agrees with"
                                     : " agree with") +
-         " the evaluator: " + host::formatCount(elements, "element") + ", worst difference " +
-         host::formatShort(comparisons.empty() ? 0 : comparisons.front().distance, 2) +
-         " of the largest, tolerance " + host::formatShort(tolerance, 2) + "\n";
+         " the evaluator: " + formatCount(elements, "element") + ", worst difference " +
+         formatShort(comparisons.empty() ? 0 : comparisons.front().distance, 2) +
+         " of the largest, tolerance " + formatShort(tolerance, 2) + "\n";
 }
 
 Status Check::checkEvaluator() {
@@ -357,7 +355,7 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
   uint64_t bytes = 0;
   if (ortc_program_section(artifact.getProgram(), ORTC_SECTION_MANIFEST, &section, &bytes) != ORTC_OK)
     return Status::failure(options.model + ": has no manifest");
-  auto manifest = host::parseJson(std::string_view(static_cast<const char *>(section), bytes));
+  auto manifest = parseJson(std::string_view(static_cast<const char *>(section), bytes));
   if (manifest.contains("quantizers"))
     return Status::refusal(options.model +
                            ": was compiled with --qat; rounding has a gradient that differences of "

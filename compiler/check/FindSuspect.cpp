@@ -4,8 +4,8 @@
 
 #include "compiler/evaluator/Evaluator.h"
 #include "host/difference.h"
-#include "host/text.h"
 #include "support/Random.h"
+#include "support/Text.h"
 
 #include <cmath>
 
@@ -163,7 +163,7 @@ std::string findSuspect(ModuleOp parts, const ValueSource &source, const NamedVa
   for (const CodeComparison &comparison : *comparisons)
     if (!comparison.isGood)
       return "generated code and evaluator disagree on the " + comparison.name + " (they differ by " +
-             host::formatShort(comparison.distance, 2) +
+             formatShort(comparison.distance, 2) +
              " of the largest): a kernel is to be suspected, and no gradient rule";
   llvm::StringMap<HostTensor> outputs;
   for (const char *name : {"forward_train_0", "loss_0"}) {
@@ -179,7 +179,7 @@ std::string findSuspect(ModuleOp parts, const ValueSource &source, const NamedVa
       if (operand)
         return "the first operation to suspect is " + op.getName().getStringRef().str() + describeNode(&op) +
                ": alone, its gradient for operand " + std::to_string(*operand) + " is off by " +
-               host::formatShort(off, 2);
+               formatShort(off, 2);
     }
   }
   return "every operation's gradient is right by itself, and generated code and evaluator agree: "

@@ -18,7 +18,7 @@ struct CompileExtras {
   TuneOptions tuning;       ///< files of it are read, and written as soon as something was measured
   bool keepsParts = false;  ///< Compiled::parts
   bool budgetCurve = false; ///< plans also tell what smaller memory budgets would cost
-  std::string memoryUnit;   ///< that the memory budget was given in, as in host/text.h
+  std::string memoryUnit;   ///< that the memory budget was given in, as in support/Text.h
   /// What begins: "fusing kernels".
   std::function<void(const std::string &what)> progress = [](const std::string &) {};
   /// The model was read; its external data, too, is known.

@@ -7,7 +7,7 @@
 #include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Pipelines.h"
 #include "compiler/tuning/TuneKernels.h"
-#include "host/data/atomic_file.h"
+#include "support/AtomicFile.h"
 #include "support/Plural.h"
 
 #include <sched.h>
@@ -152,7 +152,7 @@ backends::CodeOptions CodeMaker::codeOptions(const backends::Target &target) con
 Status CodeMaker::saveTuned() {
   const std::string path = extras.tuning.path();
   Status read = tuned.read(path, /*mayBeMissing=*/true);
-  return read.isOk() ? host::writeFile(path, tuned.write()) : Status::failure(read.getMessage());
+  return read.isOk() ? writeFile(path, tuned.write()) : Status::failure(read.getMessage());
 }
 
 /// Measures what the cache does not know yet.

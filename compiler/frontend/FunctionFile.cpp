@@ -7,8 +7,8 @@
 
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/mapped_file.h"
-#include "host/text.h"
+#include "support/MappedFile.h"
+#include "support/Text.h"
 
 #include <google/protobuf/stubs/logging.h>
 
@@ -248,7 +248,7 @@ Status FunctionFile::read() {
   for (const FunctionValue &input : inputs) {
     names.insert(input.name);
     if (input.initial && !std::isfinite(*input.initial))
-      return refuse("the default of '" + input.name + "' is " + host::formatNumber(*input.initial) +
+      return refuse("the default of '" + input.name + "' is " + formatNumber(*input.initial) +
                     "; it must be a finite number");
   }
   for (const FunctionInteger &each : integers)
@@ -268,8 +268,8 @@ Status FunctionFile::read() {
 
 Status FunctionFile::load(const std::string &path, std::shared_ptr<const FunctionFile> &file) {
   std::shared_ptr<FunctionFile> loaded(new FunctionFile);
-  std::shared_ptr<const host::MappedFile> mapped;
-  if (Status status = host::MappedFile::open(path, mapped); !status.isOk())
+  std::shared_ptr<const MappedFile> mapped;
+  if (Status status = MappedFile::open(path, mapped); !status.isOk())
     return Status::refusal(status.getMessage());
   loaded->path = path;
   size_t slash = path.rfind('/');

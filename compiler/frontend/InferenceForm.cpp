@@ -7,7 +7,7 @@
 #include "compiler/frontend/InitializerOrigins.h"
 #include "compiler/frontend/OwnOperators.h"
 #include "compiler/frontend/RandomMasks.h"
-#include "host/data/convert.h"
+#include "support/Convert.h"
 
 #include <algorithm>
 #include <map>
@@ -187,15 +187,15 @@ static std::optional<double> readNumber(const ReadTensor &read, const proto::Ten
   TensorData data;
   if (!read(tensor, data).isOk() || data.bytes.empty() || data.bytes.size() > kMostBytes)
     return std::nullopt;
-  auto type = static_cast<host::DataType>(data.type);
-  size_t width = host::getElementBytes(type);
+  auto type = static_cast<DataType>(data.type);
+  size_t width = getElementBytes(type);
   if (width == 0 || data.bytes.size() % width != 0)
     return std::nullopt;
   std::string_view first = data.bytes.substr(0, width);
   for (size_t at = width; at < data.bytes.size(); at += width)
     if (data.bytes.substr(at, width) != first)
       return std::nullopt;
-  return host::loadAsDouble(type, reinterpret_cast<const uint8_t *>(first.data()));
+  return loadAsDouble(type, reinterpret_cast<const uint8_t *>(first.data()));
 }
 
 /// Initializers that training may change, whatever they are at first.

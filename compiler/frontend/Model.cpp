@@ -4,7 +4,7 @@
 
 #include "compiler/frontend/ModelChecker.h"
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/mapped_file.h"
+#include "support/MappedFile.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/stubs/logging.h>
@@ -116,8 +116,8 @@ Status Model::edit(const std::function<void(proto::ModelProto &)> &change,
   return {};
 }
 
-Status Model::map(const std::string &path, uint64_t limit, std::shared_ptr<const host::MappedFile> &file) {
-  if (Status status = host::MappedFile::open(path, file); !status.isOk())
+Status Model::map(const std::string &path, uint64_t limit, std::shared_ptr<const MappedFile> &file) {
+  if (Status status = MappedFile::open(path, file); !status.isOk())
     return Status::refusal(status.getMessage());
   return file->getBytes() <= limit
              ? Status()
@@ -126,13 +126,13 @@ Status Model::map(const std::string &path, uint64_t limit, std::shared_ptr<const
 }
 
 Status Model::load(const std::string &path, std::shared_ptr<const Model> &model, const Limits &limits) {
-  std::shared_ptr<const host::MappedFile> file;
+  std::shared_ptr<const MappedFile> file;
   ORTC_TRY(map(path, limits.modelBytes, file));
   size_t slash = path.rfind('/');
   std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   std::shared_ptr<Model> loaded(new Model(path, folder, limits));
   ORTC_TRY(loaded->read(file->getText()));
-  host::forgetPages(file->getData(), file->getBytes()); // protobuf has copied it
+  forgetPages(file->getData(), file->getBytes()); // protobuf has copied it
   loaded->file = std::move(file);
   model = std::move(loaded);
   return {};

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-namespace ortc::host {
+namespace ortc {
 class MappedFile;
-} // namespace ortc::host
+} // namespace ortc
 
 namespace ortc::proto {
 class AttributeProto;
@@ -87,17 +87,17 @@ public:
 private:
   Model(std::string name, std::string folder, const Limits &limits);
   /// Maps a file of at most `limit` bytes; what cannot be mapped is refused.
-  static Status map(const std::string &path, uint64_t limit, std::shared_ptr<const host::MappedFile> &file);
+  static Status map(const std::string &path, uint64_t limit, std::shared_ptr<const MappedFile> &file);
   Status read(std::string_view bytes);
   Status externalBytes(const proto::TensorProto &tensor, size_t needed, TensorData &data) const;
-  Status openExternal(const std::string &location, std::shared_ptr<const host::MappedFile> &file) const;
+  Status openExternal(const std::string &location, std::shared_ptr<const MappedFile> &file) const;
 
   std::string name, folder;
   Limits limits;
   std::unique_ptr<proto::ModelProto> proto;
-  std::shared_ptr<const host::MappedFile> file; ///< null where it was parsed from memory
-  mutable std::mutex lock;                      ///< guards `external`
-  mutable std::map<std::string, std::shared_ptr<const host::MappedFile>> external;
+  std::shared_ptr<const MappedFile> file; ///< null where it was parsed from memory
+  mutable std::mutex lock;                ///< guards `external`
+  mutable std::map<std::string, std::shared_ptr<const MappedFile>> external;
 };
 
 /// The data of a tensor that has them itself, and that lives as long as they are used.

@@ -4,7 +4,7 @@
 
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/convert.h"
+#include "support/Convert.h"
 #include "support/Plural.h"
 
 #include <algorithm>
@@ -78,12 +78,12 @@ std::vector<float> unpackWeight(const PackedShape &shape, bool isTransposed, con
 static Status readFloats(const Model &model, const proto::TensorProto &tensor, std::vector<float> &values) {
   TensorData data;
   ORTC_TRY(model.tensor(tensor, data));
-  auto type = static_cast<host::DataType>(data.type);
+  auto type = static_cast<DataType>(data.type);
   auto width = static_cast<size_t>(dataTypeBytes(data.type));
   values.resize(data.bytes.size() / width);
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<float>(
-        host::loadAsDouble(type, reinterpret_cast<const uint8_t *>(data.bytes.data()) + i * width));
+        loadAsDouble(type, reinterpret_cast<const uint8_t *>(data.bytes.data()) + i * width));
   return Status();
 }
 

@@ -4,7 +4,7 @@
 // Every size is computed with overflow checks and compared with what is there before a byte is touched.
 #include "compiler/frontend/Model.h"
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/mapped_file.h"
+#include "support/MappedFile.h"
 #include "support/Plural.h"
 
 #include <algorithm>
@@ -257,7 +257,7 @@ Status Model::checkFiles() const {
 }
 
 /// Maps an external data file, which has to lie in the model's folder after all links are followed.
-Status Model::openExternal(const std::string &location, std::shared_ptr<const host::MappedFile> &file) const {
+Status Model::openExternal(const std::string &location, std::shared_ptr<const MappedFile> &file) const {
   namespace fs = std::filesystem;
   std::string quoted = "external data file '" + location + "'";
   if (location.empty())
@@ -307,7 +307,7 @@ Status Model::externalBytes(const Type &tensor, size_t needed, TensorData &data)
       return Status::refusal("external data has the length '" + entry.value() +
                              "', which is no number of bytes");
   }
-  std::shared_ptr<const host::MappedFile> file;
+  std::shared_ptr<const MappedFile> file;
   ORTC_TRY(openExternal(location, file));
   size_t size = file->getBytes();
   if (offset > size || needed > size - offset)

@@ -148,13 +148,6 @@ std::string formatSpec(const char *word, const std::vector<Key> &keys) {
   return text + (keys.empty() ? "" : "]");
 }
 
-std::string joinWords(const std::vector<std::string> &words) {
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
-  return text;
-}
-
 std::string quote(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 } // namespace ortc

@@ -80,8 +80,6 @@ void splitSpec(std::string_view text, std::string_view &word, std::string_view &
 std::string formatValue(const KeyValue &value);
 /// "word[:key=default,...]", or "word" without keys.
 std::string formatSpec(const char *word, const std::vector<Key> &keys);
-/// "a, b and c".
-std::string joinWords(const std::vector<std::string> &words);
 /// 'text'
 std::string quote(std::string_view text);
 

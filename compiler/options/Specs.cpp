@@ -5,7 +5,7 @@
 // parsed where their tables are (compiler/passes/train).
 #include "compiler/options/CompileOptions.h"
 #include "compiler/options/Keys.h"
-#include "host/text.h"
+#include "support/Text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -429,7 +429,7 @@ Expected<AttentionSpec> parseAttention(std::string_view text) {
 }
 
 Expected<uint64_t> parseBytes(std::string_view text) {
-  const auto [name, unit] = host::findByteUnit(text);
+  const auto [name, unit] = findByteUnit(text);
   const std::string_view number = text.substr(0, text.size() - name.size());
   uint64_t whole = 0;
   double parsed = 0;

@@ -7,7 +7,7 @@
 
 namespace ortc {
 
-Expected<host::Schedule> parseSchedule(std::string_view text) {
+Expected<Schedule> parseSchedule(std::string_view text) {
   size_t equals = text.find('=');
   std::string_view name = text.substr(0, equals);
   if (equals == std::string_view::npos || name != "lr")
@@ -15,10 +15,10 @@ Expected<host::Schedule> parseSchedule(std::string_view text) {
         quote(text) +
         " names no hyper-parameter that has a schedule; write lr=KIND:key=value,..., where KIND is "
         "one of " +
-        host::listSchedules());
+        listSchedules());
   std::string spec(text.substr(equals + 1));
-  host::Schedule schedule;
-  ORTC_TRY(host::Schedule::parse(spec, schedule));
+  Schedule schedule;
+  ORTC_TRY(Schedule::parse(spec, schedule));
   ORTC_TRY(schedule.check(spec));
   ORTC_TRY(schedule.checkEnd(spec));
   return schedule;
@@ -52,9 +52,9 @@ Expected<SwaSpec> parseSwa(std::string_view text) {
   Settings settings(keys, given);
   parsed.start = settings.getInteger("start");
   parsed.every = settings.getInteger("every");
-  if (parsed.start < 0 || parsed.start > host::kMostScheduledSteps)
+  if (parsed.start < 0 || parsed.start > kMostScheduledSteps)
     return Status::refusal("start is " + std::to_string(parsed.start) + " but must be from 0 to 2^50");
-  if (parsed.every < 1 || parsed.every > host::kMostScheduledSteps)
+  if (parsed.every < 1 || parsed.every > kMostScheduledSteps)
     return Status::refusal("every is " + std::to_string(parsed.every) + " but must be from 1 to 2^50");
   return parsed;
 }

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "compiler/options/NamePattern.h"
-#include "host/schedule.h"
 #include "support/Expected.h"
+#include "support/Schedule.h"
 
 namespace ortc {
 
@@ -45,7 +45,7 @@ struct Mask {
 using Masks = std::map<std::string, Mask>;
 
 struct UpdateSpecs {
-  std::optional<host::Schedule> schedule; ///< of lr, by the number of updates; absent: the scalar as it is
+  std::optional<Schedule> schedule; ///< of lr, by the number of updates; absent: the scalar as it is
   bool gradientNorm = false, parameterNorm = false; ///< outputs of a step
   std::optional<EmaSpec> ema;
   std::optional<SwaSpec> swa;
@@ -54,7 +54,7 @@ struct UpdateSpecs {
 };
 
 /// `--schedule lr=KIND[:key=value,...]`.
-Expected<host::Schedule> parseSchedule(std::string_view text);
+Expected<Schedule> parseSchedule(std::string_view text);
 Expected<EmaSpec> parseEma(std::string_view text);
 Expected<SwaSpec> parseSwa(std::string_view text);
 Expected<RegularizeSpec> parseRegularize(std::string_view text);

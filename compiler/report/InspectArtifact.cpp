@@ -14,15 +14,14 @@
 #include "compiler/report/CountLaunches.h"
 #include "compiler/report/MemoryText.h"
 #include "host/artifact_path.h"
-#include "host/data/mapped_file.h"
-#include "host/json.h"
-#include "host/text.h"
+#include "support/Json.h"
+#include "support/MappedFile.h"
 #include "support/Plural.h"
 #include "support/Printable.h"
+#include "support/Text.h"
 
 namespace ortc::report {
 
-using host::formatBytes;
 using Json = nlohmann::ordered_json;
 
 /// Messages about the file itself name it already.
@@ -104,7 +103,7 @@ static void printManifest(const Json &manifest) {
   if (manifest.contains("optimizer"))
     printUpdate(manifest["optimizer"]);
   if (manifest.contains("trained"))
-    printRow("trained", host::formatCount(int64_t(manifest["trained"].size()), "tensor"));
+    printRow("trained", formatCount(int64_t(manifest["trained"].size()), "tensor"));
   if (manifest.contains("marks"))
     for (const auto &[mark, values] : manifest["marks"].items())
       printRow(mark.c_str(), values.dump());
@@ -142,7 +141,7 @@ Status inspectArtifact(const std::string &path) {
   if (!read)
     return fail(file, read.getStatus());
   const artifact::Artifact &artifact = read->artifact;
-  Json manifest = host::parseJson<Json>(artifact.manifest);
+  Json manifest = parseJson<Json>(artifact.manifest);
   printRow("file", file + ", " + formatBytes(read->bytes) + ", format " + std::to_string(read->major) + "." +
                        std::to_string(read->minor));
   printRow("artifact", read->digest);
@@ -153,7 +152,7 @@ Status inspectArtifact(const std::string &path) {
   printRow("memory", "persistent " + formatBytes(artifact.persistentBytes) + ", constants " +
                          formatBytes(artifact.constants.size()) + ", inputs and outputs " +
                          formatBytes(read->ioBytes) + ", at most " +
-                         host::formatCount(artifact.maxWorkers, "worker"));
+                         formatCount(artifact.maxWorkers, "worker"));
   for (const artifact::Code &code : artifact.codes)
     printRow("target", code.name + ", " + formatBytes(code.bytes.size()) + " of code" +
                            (code.architecture == ORTC_ARCH_PTX      ? " for GPUs of NVIDIA"
@@ -206,7 +205,7 @@ Status verifyArtifact(const std::string &path, const std::string &publicKey, boo
   std::filesystem::path beside = std::filesystem::path(file).parent_path() / "manifest.json";
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored) && std::filesystem::exists(beside, ignored)) {
-    ORTC_TRY(host::checkRegularFile(beside.string()));
+    ORTC_TRY(checkRegularFile(beside.string()));
     std::ostringstream text;
     text << std::ifstream(beside, std::ios::binary).rdbuf();
     if (text.str() != read->artifact.manifest)

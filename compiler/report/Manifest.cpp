@@ -7,7 +7,7 @@
 #include "compiler/passes/train/OnnxLoss.h"
 #include "compiler/passes/train/OnnxOptimizer.h"
 #include "compiler/report/MemoryReport.h"
-#include "host/json.h"
+#include "support/Json.h"
 
 namespace ortc::report {
 
@@ -444,7 +444,7 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
   if (!facts.trainedInPart.empty())
     manifest["trained_in_part"] = facts.trainedInPart;
   manifest["warnings"] = facts.warnings;
-  return host::formatJson(manifest);
+  return formatJson(manifest);
 }
 
 } // namespace ortc::report

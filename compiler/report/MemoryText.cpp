@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/report/MemoryText.h"
 
-#include "host/text.h"
 #include "support/Printable.h"
+#include "support/Text.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -11,7 +11,6 @@
 
 namespace ortc::report {
 
-using host::formatBytes;
 using Json = nlohmann::ordered_json;
 
 /// 0 for what is missing, and no whole number from 0 on.
@@ -85,8 +84,8 @@ static std::string describeRecomputation(const Json &memory) {
     return makeLine("recompute", "nothing is computed twice");
   const Json &made = memory["recompute"];
   uint64_t plain = getNumber(made, "plain_picoseconds");
-  return makeLine("recompute", host::formatCount(int64_t(getNumber(made, "repeated")), "step") +
-                                   " run twice, " + formatGap(getNumber(made, "picoseconds"), plain) +
+  return makeLine("recompute", formatCount(int64_t(getNumber(made, "repeated")), "step") + " run twice, " +
+                                   formatGap(getNumber(made, "picoseconds"), plain) +
                                    " more time: nothing within the budget takes less than " +
                                    formatGap(getNumber(made, "least_picoseconds"), plain) +
                                    " more, and nothing at all less than " +
@@ -154,7 +153,7 @@ std::string describePlanReport(const Json &report, bool everyEntry) {
   for (const Json &entry : report["entries"]) {
     text += "transient  " + getText(entry, "name") + ": " +
             formatBytes(getNumber(entry["memory"], "transient")) + ", " +
-            host::formatCount(int64_t(entry["steps"].size()), "step") + "\n";
+            formatCount(int64_t(entry["steps"].size()), "step") + "\n";
     if (isFirst || everyEntry)
       text += describePlan(entry["memory"]);
     isFirst = false;

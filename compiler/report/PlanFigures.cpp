@@ -3,8 +3,8 @@
 #include "compiler/report/PlanFigures.h"
 
 #include "compiler/report/MemoryText.h"
-#include "host/text.h"
 #include "support/Plural.h"
+#include "support/Text.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -12,8 +12,6 @@
 
 namespace ortc::report {
 
-using host::escapeHtml;
-using host::formatBytes;
 using Json = nlohmann::ordered_json;
 
 namespace {

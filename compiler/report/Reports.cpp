@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/report/Reports.h"
 
-#include "host/json.h"
+#include "support/Json.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -55,7 +55,7 @@ static Json reportTarget(const FamilyFacts &family, const backends::TargetCode &
                          const KernelCosts &costs) {
   Json target{{"name", code.section.name}, {"code_bytes", code.section.bytes.size()}};
   Json rates = Json::array();
-  for (const host::CopyRate &rate : costs.estimates.machine.rates)
+  for (const CopyRate &rate : costs.estimates.machine.rates)
     rates.push_back({{"bytes", rate.bytes}, {"gbs", roundNumber(rate.bytesPerSecond * 1e-9)}});
   target["machine"] = {{"from", costs.estimates.isMeasured ? "measurement" : "table"},
                        {"gflops", roundNumber(costs.estimates.machine.flopRate * 1e-9)},
@@ -110,7 +110,7 @@ std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &
   for (const FamilyFacts &family : facts.families)
     for (const backends::TargetCode *code : family.codes)
       report["targets"].push_back(reportTarget(family, *code, costs[number++]));
-  return host::formatJson(report);
+  return formatJson(report);
 }
 
 } // namespace ortc::report

@@ -1,9 +1,9 @@
 // The screen that `ortc train` ends with.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/report/Manifest.h"
-#include "host/text.h"
 #include "support/Plural.h"
 #include "support/Printable.h"
+#include "support/Text.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -97,7 +97,7 @@ static std::string describeStack(const backends::TargetCode &code) {
       return "stack not known";
     most = std::max({most, *use.caller, *use.worker});
   }
-  return host::formatBytes(most) + " of stack";
+  return formatBytes(most) + " of stack";
 }
 
 std::string makeSummary(const CompileOptions &options, const CompileFacts &facts,
@@ -127,21 +127,20 @@ std::string makeSummary(const CompileOptions &options, const CompileFacts &facts
     line("loss", losses + ", " + options.optimizer.text);
     describeTrained(facts, artifact, line);
   }
-  line("persistent", host::formatBytes(artifact.persistentBytes) + ", constants " +
-                         host::formatBytes(artifact.constants.size()));
+  line("persistent",
+       formatBytes(artifact.persistentBytes) + ", constants " + formatBytes(artifact.constants.size()));
   const char *key = "transient";
   for (const FamilyFacts &family : facts.families)
     for (const EntryFacts &entry : family.entries) {
-      line(key, entry.name + ": " + host::formatBytes(entry.memory.bytes) + " (max-live " +
-                    host::formatBytes(entry.memory.maxLive) + "), " +
-                    formatCount(int64_t(entry.steps), "step") + ", " +
-                    humanCount(static_cast<double>(entry.flops)) + "FLOP");
+      line(key, entry.name + ": " + formatBytes(entry.memory.bytes) + " (max-live " +
+                    formatBytes(entry.memory.maxLive) + "), " + formatCount(int64_t(entry.steps), "step") +
+                    ", " + humanCount(static_cast<double>(entry.flops)) + "FLOP");
       key = "";
     }
   key = "code";
   for (const FamilyFacts &family : facts.families)
     for (const backends::TargetCode *code : family.codes) {
-      line(key, code->section.name + ": " + host::formatBytes(code->section.bytes.size()) + ", " +
+      line(key, code->section.name + ": " + formatBytes(code->section.bytes.size()) + ", " +
                     formatCount(int64_t(code->kernels.size()), "kernel") +
                     (code->stack.empty() ? "" : ", " + describeStack(*code)));
       key = "";

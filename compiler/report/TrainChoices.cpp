@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/report/TrainChoices.h"
 
-#include "host/text.h"
 #include "support/Plural.h"
 #include "support/Printable.h"
+#include "support/Text.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -58,9 +58,8 @@ std::string describeTrainChoices(const std::vector<TrainChoice> &choices) {
     char line[160];
     std::snprintf(line, sizeof line, "  %-24.24s%7zu%12s%12s%12s%12s%10.1f %%\n",
                   makePrintable(choice.what).c_str(), choice.tensors.size(),
-                  host::formatBytes(choice.persistent).c_str(), host::formatBytes(choice.constants).c_str(),
-                  host::formatBytes(choice.transient).c_str(), host::formatBytes(sum(choice)).c_str(),
-                  saved * 100);
+                  formatBytes(choice.persistent).c_str(), formatBytes(choice.constants).c_str(),
+                  formatBytes(choice.transient).c_str(), formatBytes(sum(choice)).c_str(), saved * 100);
     text += line;
   }
   return text;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/report/UpdateSets.h"
 
-#include "host/text.h"
 #include "support/Printable.h"
+#include "support/Text.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -91,9 +91,9 @@ std::vector<UpdateSet> listUpdateSets(const proto::GraphProto &graph, const Name
     return names;
   };
   auto describe = [&](size_t count) {
-    return count == layers.size() ? "all layers"
-                                  : "last " + std::to_string(count) + " of " +
-                                        host::formatCount(int64_t(layers.size()), "layer");
+    return count == layers.size()
+               ? "all layers"
+               : "last " + std::to_string(count) + " of " + formatCount(int64_t(layers.size()), "layer");
   };
   std::vector<UpdateSet> sets;
   std::vector<size_t> counts = listCounts(layers.size());
@@ -150,7 +150,7 @@ std::string describeUpdateSets(const std::vector<UpdateSet> &sets, uint64_t budg
   std::snprintf(line, sizeof line, "%-10s%-39s%9s%12s%12s%12s%12s%13s\n", "", "", "values", "persistent",
                 "transient", "both", "constants", "MFLOP/step");
   std::string text =
-      "fit " + host::formatBytesIn(budget, unit) +
+      "fit " + formatBytesIn(budget, unit) +
       ": what could be trained, and what a session takes with it (constants can stay in flash)\n" + line;
   for (const UpdateSet &set : sets) {
     std::snprintf(line, sizeof line, "%-4s %3zu  %-39.39s%9lld%12s%12s%12s%12s%13.3f\n",
@@ -158,9 +158,9 @@ std::string describeUpdateSets(const std::vector<UpdateSet> &sets, uint64_t budg
                   : set.getBytes() <= budget ? "fits"
                                              : "",
                   size_t(&set - sets.data()), makePrintable(set.what).c_str(),
-                  static_cast<long long>(set.values), host::formatBytes(set.persistent).c_str(),
-                  host::formatBytes(set.transient).c_str(), host::formatBytes(set.getBytes()).c_str(),
-                  host::formatBytes(set.constants).c_str(), double(set.flops) * 1e-6);
+                  static_cast<long long>(set.values), formatBytes(set.persistent).c_str(),
+                  formatBytes(set.transient).c_str(), formatBytes(set.getBytes()).c_str(),
+                  formatBytes(set.constants).c_str(), double(set.flops) * 1e-6);
     text += line;
   }
   text += "flags, in the place of all --train\n";

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/tuning/TuneCache.h"
 
-#include "host/json.h"
 #include "support/Expected.h"
+#include "support/Json.h"
 #include "support/ReadAll.h"
 
 #include <cerrno>
@@ -91,7 +91,7 @@ Status TuneCache::read(const std::string &path, bool mayBeMissing) {
     return refuse(std::strerror(errno));
   if (text->empty())
     return refuse("it is empty");
-  auto others = readPlaces(host::parseJson<Json>(*text), source);
+  auto others = readPlaces(parseJson<Json>(*text), source);
   if (!others)
     return others.getStatus();
   for (auto &[place, kernels] : *others)
@@ -107,7 +107,7 @@ std::string TuneCache::write() const {
                              {"table_ns", kernel.usualNanoseconds},
                              {"tuned_ns", kernel.tunedNanoseconds}};
   Json file{{"format", kFormat}, {"version", kVersion}, {"kernels", kernels}};
-  return host::formatJson(file);
+  return formatJson(file);
 }
 
 const TuneCache::Kernels &TuneCache::at(const std::string &place) const {

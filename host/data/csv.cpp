@@ -15,10 +15,10 @@
 #include <string_view>
 #include <vector>
 
-#include "host/data/mapped_file.h"
-#include "host/text.h"
 #include "support/EditDistance.h"
+#include "support/MappedFile.h"
 #include "support/Printable.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 namespace {

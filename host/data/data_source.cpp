@@ -6,11 +6,11 @@
 
 #include "host/data/csv.h"
 #include "host/data/data_spec.h"
-#include "host/data/mapped_file.h"
-#include "host/data/npy.h"
+#include "host/data/npy_files.h"
 #include "host/data/shards.h"
 #include "host/data/tar.h"
 #include "host/data/tokens.h"
+#include "support/MappedFile.h"
 
 namespace ortc::host {
 namespace {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/data/data_source.h"
 #include "host/data/inflate.h"
-#include "host/data/mapped_file.h"
+#include "support/MappedFile.h"
 
 namespace ortc::host {
 namespace {

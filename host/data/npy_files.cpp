@@ -1,7 +1,7 @@
 // Files of npy, each of one array.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/data/mapped_file.h"
-#include "host/data/npy.h"
+#include "host/data/npy_files.h"
+#include "support/MappedFile.h"
 
 namespace ortc::host {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "host/data/data_source.h"
 #include "host/data/inflate.h"
-#include "host/data/mapped_file.h"
-#include "host/data/npy.h"
+#include "support/MappedFile.h"
+#include "support/Npy.h"
 
 namespace ortc::host {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <zlib.h>
 
-#include "host/data/atomic_file.h"
-#include "host/data/npy.h"
 #include "host/data/writers.h"
+#include "support/AtomicFile.h"
+#include "support/Npy.h"
 
 namespace ortc::host {
 namespace {

@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "host/data/data_source.h"
-#include "host/data/mapped_file.h"
-#include "host/json.h"
+#include "support/Json.h"
+#include "support/MappedFile.h"
 
 namespace ortc::host {
 namespace {

@@ -1,8 +1,8 @@
 // Writes safetensors files.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/data/atomic_file.h"
 #include "host/data/writers.h"
-#include "host/text.h"
+#include "support/AtomicFile.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "host/data/mapped_file.h"
-#include "host/data/npy.h"
-#include "host/text.h"
+#include "support/MappedFile.h"
+#include "support/Npy.h"
 #include "support/Printable.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 namespace {

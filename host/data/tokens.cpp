@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "host/data/mapped_file.h"
+#include "support/MappedFile.h"
 #include "support/Plural.h"
 
 namespace ortc::host {

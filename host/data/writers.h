@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "host/types.h"
+#include "support/ElementTypes.h"
 #include "support/Status.h"
 
 namespace ortc::host {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "host/text.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "host/spec.h"
+#include "support/Spec.h"
 
 namespace ortc::host {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "host/data/convert.h"
 #include "host/metrics/comparison.h"
+#include "support/Convert.h"
 
 namespace ortc::host {
 

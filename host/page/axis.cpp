@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "host/text.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "host/page/axis.h"
-#include "host/text.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 namespace {

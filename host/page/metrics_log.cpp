@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "host/data/mapped_file.h"
-#include "host/json.h"
+#include "support/Json.h"
+#include "support/MappedFile.h"
 
 namespace ortc::host {
 namespace {

@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <set>
 
-#include "host/data/atomic_file.h"
-#include "host/data/output_paths.h"
 #include "host/page/chart.h"
 #include "host/page/tables.h"
 #include "host/report.h"
-#include "host/text.h"
+#include "support/AtomicFile.h"
+#include "support/OutputPaths.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 namespace {

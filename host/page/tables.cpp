@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "host/data/mapped_file.h"
-#include "host/json.h"
 #include "host/page/chart.h"
-#include "host/text.h"
+#include "support/Json.h"
+#include "support/MappedFile.h"
+#include "support/Text.h"
 
 namespace ortc::host {
 namespace {

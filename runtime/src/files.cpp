@@ -8,7 +8,7 @@ extern "C" {
 
 ortc_status ortc_program_open_file(const char *path, const ortc_host *host, ortc_program **program,
                                    ortc_message *message) {
-  MappedFile file;
+  FileMapping file;
   Arguments arguments;
   *program = nullptr;
   ortc_status status = report(message, mapFile(path, file, arguments), &arguments);
@@ -16,7 +16,7 @@ ortc_status ortc_program_open_file(const char *path, const ortc_host *host, ortc
 }
 
 ortc_status ortc_checkpoint_load(ortc_session *session, const char *path, ortc_load_info *info) {
-  MappedFile file;
+  FileMapping file;
   ortc_status status = report(mapFile(path, file, session->arguments), session->arguments);
   if (status)
     return status;

@@ -47,7 +47,7 @@ void syncFolder(char *path) {
 
 } // namespace
 
-Error mapFile(const char *path, MappedFile &file, Arguments &arguments) {
+Error mapFile(const char *path, FileMapping &file, Arguments &arguments) {
   file = {};
   void *data;
   int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // never wait for the writer of a pipe
@@ -70,7 +70,7 @@ Error mapFile(const char *path, MappedFile &file, Arguments &arguments) {
   return error;
 }
 
-void unmapFile(const MappedFile &file) {
+void unmapFile(const FileMapping &file) {
   if (file.data)
     munmap((void *)file.data, file.bytes);
 }

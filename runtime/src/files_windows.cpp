@@ -30,7 +30,7 @@ int32_t fileSink(void *context, const void *data, size_t bytes) {
 
 } // namespace
 
-Error mapFile(const char *path, MappedFile &file, Arguments &arguments) {
+Error mapFile(const char *path, FileMapping &file, Arguments &arguments) {
   file = {};
   wchar_t wide[kPathLimit];
   HANDLE handle = INVALID_HANDLE_VALUE, mapping = nullptr;
@@ -60,7 +60,7 @@ Error mapFile(const char *path, MappedFile &file, Arguments &arguments) {
   return error;
 }
 
-void unmapFile(const MappedFile &file) {
+void unmapFile(const FileMapping &file) {
   if (file.data)
     UnmapViewOfFile(file.data);
 }

@@ -68,14 +68,14 @@ const char *safetensorsDtype(uint8_t dtype);
 View makeView(void *data, const ortc_file_view &v);
 
 /// Read-only mapping of a whole file; empty files have no data.
-struct MappedFile {
+struct FileMapping {
   const uint8_t *data;
   size_t bytes;
 };
 /// Opens an image; what is passed on by the C interface comes first, as it is there. `functions`: of a model that is
 /// linked into the program (static.h), nullptr, or kOwnFile: the image is a file's, which is taken over, whatever
 /// happens.
-ortc_status openImage(MappedFile image, const ortc_host *host, ortc_program **program, ortc_message *message,
+ortc_status openImage(FileMapping image, const ortc_host *host, ortc_program **program, ortc_message *message,
                       const ortc_step_fn *functions);
 inline const ortc_step_fn *const kOwnFile = (const ortc_step_fn *)1;
 
@@ -83,10 +83,10 @@ inline const ortc_step_fn *const kOwnFile = (const ortc_step_fn *)1;
 // (files_*.cpp), and the functions of files.cpp.
 
 /// `arguments`: what the text of an error speaks of.
-Error mapFile(const char *path, MappedFile &file, Arguments &arguments);
-void unmapFile(const MappedFile &file);
+Error mapFile(const char *path, FileMapping &file, Arguments &arguments);
+void unmapFile(const FileMapping &file);
 /// Lets go of its pages, which come back when they are read again: they count as memory of the process.
-void forgetPages(const MappedFile &file);
+void forgetPages(const FileMapping &file);
 /// Zeroed memory, in huge pages where there are some: filling it takes half the time, and steps are faster.
 void *allocatePages(size_t bytes);
 void releasePages(void *memory, size_t bytes);
@@ -108,9 +108,9 @@ struct ortc_program_head {
   uint64_t imageBytes;
   const ortc_file_section *codeSection;
   const ortc_step_fn
-      *functions;        ///< what the offsets of a blob's entries count; nullptr: they are places in the code
-  void *module;          ///< of the device
-  ortc::MappedFile file; ///< to be unmapped; else the image is the caller's
+      *functions; ///< what the offsets of a blob's entries count; nullptr: they are places in the code
+  void *module;   ///< of the device
+  ortc::FileMapping file;         ///< to be unmapped; else the image is the caller's
   mutable uint32_t areImagesGood; ///< atomic: several threads may find 0 and check
 };
 

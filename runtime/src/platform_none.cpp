@@ -5,8 +5,8 @@
 
 namespace ortc {
 
-void unmapFile(const MappedFile &) {}
-void forgetPages(const MappedFile &) {}
+void unmapFile(const FileMapping &) {}
+void forgetPages(const FileMapping &) {}
 
 /// A host without `allocate` has no memory.
 void *allocatePages(size_t) { return nullptr; }

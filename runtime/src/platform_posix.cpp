@@ -10,7 +10,7 @@
 
 namespace ortc {
 
-void forgetPages(const MappedFile &file) { madvise((void *)file.data, file.bytes, MADV_DONTNEED); }
+void forgetPages(const FileMapping &file) { madvise((void *)file.data, file.bytes, MADV_DONTNEED); }
 
 void *allocatePages(size_t bytes) {
   void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

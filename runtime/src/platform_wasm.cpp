@@ -14,8 +14,8 @@ __attribute__((import_module("ortc"), import_name("load"))) uint32_t ortc_load(c
 
 namespace ortc {
 
-void unmapFile(const MappedFile &) {}
-void forgetPages(const MappedFile &) {}
+void unmapFile(const FileMapping &) {}
+void forgetPages(const FileMapping &) {}
 
 constexpr size_t kPage = 65536;
 static size_t countPages(size_t bytes) { return bytes / kPage + (bytes % kPage != 0); }

@@ -10,7 +10,7 @@
 namespace ortc {
 
 /// Takes pages that are not locked out of the working set.
-void forgetPages(const MappedFile &file) { VirtualUnlock((void *)file.data, file.bytes); }
+void forgetPages(const FileMapping &file) { VirtualUnlock((void *)file.data, file.bytes); }
 
 void *allocatePages(size_t bytes) {
   return VirtualAlloc(nullptr, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);

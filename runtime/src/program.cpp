@@ -301,7 +301,7 @@ static_assert(offsetof(ortc_tensor_info, strides) - offsetof(ortc_tensor_info, d
 
 } // namespace
 
-ortc_status openImage(MappedFile image, const ortc_host *host, ortc_program **program, ortc_message *m,
+ortc_status openImage(FileMapping image, const ortc_host *host, ortc_program **program, ortc_message *m,
                       const ortc_step_fn *functions) {
   bool isMapped = functions == kOwnFile;
   ortc_host hooks = copyIn(host);

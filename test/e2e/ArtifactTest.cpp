@@ -170,7 +170,7 @@ TEST_F(ArtifactTest, TrainsAtBatch32AndPredictsAtBatch1) {
   EXPECT_LE(worstDistance(batch, single), 1e-6);
   auto labels = loadValues(digits + "test.npz")["label"].data;
   ASSERT_EQ(labels.size(), 360u);
-  ASSERT_EQ(valuesOf(single, "output").shape, (host::Shape{360, 10}));
+  ASSERT_EQ(valuesOf(single, "output").shape, (Shape{360, 10}));
   size_t right = 0;
   for (size_t i = 0; i < labels.size(); ++i) {
     auto row = single["output"].data.begin() + 10 * i;
@@ -222,7 +222,7 @@ TEST_F(ArtifactTest, ALabelOutOfRangeStopsTheStepAndChangesNothing) {
   ASSERT_EQ(ortc_train_step(session.get(), nullptr), ORTC_OK) << session.message();
   auto before = session.readPersistent();
   for (int64_t wrong : {int64_t(10), int64_t(-1), INT64_MAX, INT64_MIN, int64_t(1) << 32}) {
-    host::Array array;
+    Array array;
     ASSERT_TRUE(data->load("label", array).isOk());
     std::vector<int64_t> labels(64);
     std::memcpy(labels.data(), array.data, 64 * 8);

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 
-#include "host/data/npy.h"
 #include "host/data/writers.h"
+#include "support/Npy.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -17,7 +17,6 @@ using namespace ortc::test;
 namespace {
 
 using Words = std::vector<std::string>;
-using host::DataType;
 
 template <typename T> std::vector<uint8_t> bytesOfAll(const std::vector<T> &values) {
   std::vector<uint8_t> bytes(values.size() * sizeof(T));
@@ -60,7 +59,7 @@ protected:
     expectOneMessage(run(data, more), status, message);
   }
   std::string writeFactors(const std::string &name, const std::vector<double> &values) {
-    std::string header = host::formatNpyHeader(DataType::Float64, {int64_t(values.size())});
+    std::string header = formatNpyHeader(DataType::Float64, {int64_t(values.size())});
     std::vector<uint8_t> bytes = bytesOfAll(values);
     return folder.write(name, header + std::string(bytes.begin(), bytes.end()));
   }

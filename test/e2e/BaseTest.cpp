@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <sstream>
 
-#include "host/json.h"
+#include "support/Json.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -76,8 +76,7 @@ protected:
       ASSERT_NEAR(got.data[i], wanted.data[i], kTolerance) << what << " at " << i;
   }
   uint64_t constants() {
-    return host::parseJson(readFile(folder / "artifact/manifest.json"))["memory"]["constants"]
-        .get<uint64_t>();
+    return parseJson(readFile(folder / "artifact/manifest.json"))["memory"]["constants"].get<uint64_t>();
   }
 
   const Format formats[2] = {{"int8", "golden-int8.npz"}, {"int4:block=32", "golden-int4-32.npz"}};

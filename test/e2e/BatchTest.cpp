@@ -12,7 +12,6 @@
 
 using namespace ortc;
 using namespace ortc::test;
-using host::DataType;
 
 namespace {
 
@@ -146,7 +145,7 @@ TEST_F(BatchTest, PredictionsFollowTheBatch) {
   Outcome outcome = mustRun({"predict", folder / "a", "--data", data, "-o", folder / "y.npz"});
   auto inputs = loadValues(data), predicted = loadValues(folder / "y.npz");
   const Values &x = valuesOf(inputs, "x"), &y = valuesOf(predicted, "y");
-  ASSERT_EQ(y.shape, (host::Shape{4, 6}));
+  ASSERT_EQ(y.shape, (Shape{4, 6}));
   for (size_t c = 0; c < 4; ++c)
     for (size_t n = 0; n < 6; ++n) {
       double wanted = 0;

@@ -66,7 +66,7 @@ protected:
     auto known = loadValues(entry.data());
     const Values &mask = valuesOf(known, "attention_mask");
     for (const std::string &name : source->getNames()) {
-      host::Array from;
+      Array from;
       EXPECT_TRUE(source->load(name, from).isOk());
       std::vector<uint8_t> bytes(from.data, from.data + from.bytes);
       const int64_t ignored = -100;
@@ -82,7 +82,7 @@ protected:
   }
   static host::OutputArray makeLengths(const std::string &name, const std::vector<int32_t> &values) {
     host::OutputArray array{name,
-                            host::DataType::Int32,
+                            DataType::Int32,
                             {int64_t(values.size())},
                             std::vector<uint8_t>(values.size() * sizeof(int32_t))};
     std::memcpy(array.data.data(), values.data(), array.data.size());
@@ -191,7 +191,7 @@ TEST_P(BucketsRefusalTest, SaysWhatDoesNotFit) {
   expectRefusal(entry.data(), {"--buckets", "length="}, "'length=' must be length=ARRAY");
   expectRefusal(entry.data(), {"--buckets", "length=attention_mask", "--binding", "b0"},
                 "--buckets chooses the binding of every step, and --binding one for all; give one of them");
-  host::OutputArray real{"real", host::DataType::Float32, {20}, std::vector<uint8_t>(80)};
+  host::OutputArray real{"real", DataType::Float32, {20}, std::vector<uint8_t>(80)};
   expectRefusal(withArray(real), {"--buckets", "length=real"},
                 "array 'real' is float32, and lengths and masks of --buckets are integers", 1);
   expectRefusal(
@@ -204,7 +204,7 @@ TEST_P(BucketsRefusalTest, SaysWhatDoesNotFit) {
       withArray(narrow), {"--buckets", "length=narrow"},
       "array 'narrow' has rows of 7, and a mask for --buckets has sequence=12, that of the largest binding",
       1);
-  expectRefusal(withArray({"flags", host::DataType::Bool, {20}, std::vector<uint8_t>(20, 1)}),
+  expectRefusal(withArray({"flags", DataType::Bool, {20}, std::vector<uint8_t>(20, 1)}),
                 {"--buckets", "length=flags"},
                 "array 'flags' is bool, and one boolean a sample is neither a length nor a mask", 1);
   for (int32_t wrong : {13, -1}) {
@@ -217,7 +217,7 @@ TEST_P(BucketsRefusalTest, SaysWhatDoesNotFit) {
             "samples",
         1);
   }
-  expectRefusal(withArray({"huge", host::DataType::UInt64, {20}, std::vector<uint8_t>(20 * 8, 255)}),
+  expectRefusal(withArray({"huge", DataType::UInt64, {20}, std::vector<uint8_t>(20 * 8, 255)}),
                 {"--buckets", "length=huge"}, "array 'huge' has length 18446744073709551615 at sample 0", 1);
 }
 

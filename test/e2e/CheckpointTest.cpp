@@ -5,7 +5,7 @@
 #include <fstream>
 #include <gtest/gtest.h>
 
-#include "host/text.h"
+#include "support/Text.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -196,7 +196,7 @@ TEST_F(CheckpointTest, WhatNoTrainingSavesIsRefused) {
   mustRun(makeRun("bytes", "", "bytes.ck"));
   for (double value : {-1.0, HUGE_VAL, std::nan("")})
     EXPECT_EQ(load(change("bytes.ck", "0.weight.exp_avg_absmax", value), "bytes"),
-              "element 0 of '0.weight.exp_avg_absmax' is " + host::formatNumber(value) + ", but " + number +
+              "element 0 of '0.weight.exp_avg_absmax' is " + formatNumber(value) + ", but " + number +
                   "; no training has saved this\n");
   EXPECT_EQ(
       load(good, "bytes"),

@@ -157,7 +157,7 @@ void CutTest::agree(Session &session,
   for (int step = 0; step < entry.steps; ++step) {
     for (const auto &[name, array] : arrays) {
       auto input = ORTC_INIT(ortc_tensor_info);
-      host::Array bytes;
+      Array bytes;
       if (ortc_tensor_find(session.getProgram(), name.c_str(), &input) != ORTC_OK)
         continue; // the label
       ASSERT_TRUE(data->load(name, bytes).isOk());

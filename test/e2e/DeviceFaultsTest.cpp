@@ -124,7 +124,7 @@ void DeviceFaultsTest::writeInputs(Session &session, size_t slice) {
   for (const std::string &name : data->getNames()) {
     ortc_tensor_info info = ORTC_INIT(ortc_tensor_info);
     ASSERT_EQ(ortc_tensor_find(session.getProgram(), name.c_str(), &info), ORTC_OK);
-    if (info.dtype != int(host::DataType::Float32))
+    if (info.dtype != int(DataType::Float32))
       continue;
     std::vector<float> values(info.bytes / sizeof(float));
     for (float &value : values)
@@ -136,9 +136,9 @@ void DeviceFaultsTest::writeInputs(Session &session, size_t slice) {
 std::vector<std::string> DeviceFaultsTest::listIndices() {
   std::vector<std::string> result;
   for (const std::string &name : data->getNames()) {
-    host::Array array;
+    Array array;
     EXPECT_TRUE(data->describe(name, array).isOk());
-    if (array.type == host::DataType::Int64)
+    if (array.type == DataType::Int64)
       result.push_back(name);
   }
   return result;

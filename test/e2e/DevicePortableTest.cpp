@@ -64,8 +64,8 @@ TEST_F(DeviceFadingTest, PortableHasTheBitsOfProcessors) {
   ASSERT_NO_FATAL_FAILURE(compile(entry.model(), flags));
   std::vector<uint8_t> images(64 * 64 * sizeof(float)), labels(64 * sizeof(int64_t));
   std::string zeros = folder / "zeros.npz", after[2];
-  ASSERT_TRUE(host::writeNpz(zeros, {{"pixels", host::DataType::Float32, {64, 64}, images},
-                                     {"label", host::DataType::Int64, {64}, labels}})
+  ASSERT_TRUE(host::writeNpz(zeros, {{"pixels", DataType::Float32, {64, 64}, images},
+                                     {"label", DataType::Int64, {64}, labels}})
                   .isOk());
   for (int number : {0, 1}) {
     std::string device = number ? "cuda" : "cpu", file = folder / (device + ".safetensors");
@@ -113,10 +113,9 @@ protected:
     for (int64_t &label : labels)
       label = random() % kClasses;
     data = folder / "data.npz";
-    EXPECT_TRUE(
-        host::writeNpz(data, {{"words", host::DataType::Int64, {kSteps * kBatch, kWords}, bytes(words)},
-                              {"label", host::DataType::Int64, {kSteps * kBatch}, bytes(labels)}})
-            .isOk());
+    EXPECT_TRUE(host::writeNpz(data, {{"words", DataType::Int64, {kSteps * kBatch, kWords}, bytes(words)},
+                                      {"label", DataType::Int64, {kSteps * kBatch}, bytes(labels)}})
+                    .isOk());
   }
 
   static std::vector<uint8_t> bytes(const std::vector<int64_t> &values) {

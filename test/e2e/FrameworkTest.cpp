@@ -159,8 +159,8 @@ TEST_F(FrameworkTest, WeightsComeFromElsewhere) {
   EXPECT_EQ(after.find(weights), std::string::npos);
   std::vector<uint8_t> bytes(x.size() * sizeof(float));
   std::memcpy(bytes.data(), x.data(), bytes.size());
-  const host::Shape shape{kBatch, kChannels, kPoints};
-  ASSERT_TRUE(host::writeNpz(folder / "x.npz", {{"x", host::DataType::Float32, shape, bytes}}).isOk());
+  const Shape shape{kBatch, kChannels, kPoints};
+  ASSERT_TRUE(host::writeNpz(folder / "x.npz", {{"x", DataType::Float32, shape, bytes}}).isOk());
   std::vector<std::string> predict{"predict",        folder / "a", "--data",
                                    folder / "x.npz", "-o",         folder / "p.npz"};
   Outcome outcome = runTool(predict);

@@ -12,7 +12,6 @@
 
 using namespace ortc;
 using namespace ortc::test;
-using host::DataType;
 
 namespace {
 
@@ -265,7 +264,7 @@ TEST_F(OptimizerFunctionsTest, HaveGroupsAndResume) {
         << optimizer;
   }
   auto states = loadValues(folder / "end.safetensors");
-  EXPECT_EQ(states["0.weight.total"].shape, (host::Shape{1, 1}));
+  EXPECT_EQ(states["0.weight.total"].shape, (Shape{1, 1}));
   EXPECT_GT(states["0.weight.total"].data.at(0), 0.25);
 }
 

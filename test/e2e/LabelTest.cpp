@@ -10,7 +10,6 @@
 
 using namespace ortc;
 using namespace ortc::test;
-using host::DataType;
 
 namespace {
 

@@ -15,7 +15,6 @@
 
 using namespace ortc;
 using namespace ortc::test;
-using host::DataType;
 
 namespace {
 

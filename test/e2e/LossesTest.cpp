@@ -7,13 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/npy.h"
 #include "host/data/writers.h"
+#include "support/Npy.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
 using namespace ortc::test;
-using host::DataType;
 
 namespace {
 
@@ -26,7 +25,7 @@ template <typename T> std::vector<uint8_t> bytesOfAll(const std::vector<T> &valu
 class LossesTest : public testing::Test {
 protected:
   std::string writeFactors(const std::string &name, const std::vector<double> &values) {
-    std::string header = host::formatNpyHeader(DataType::Float64, {int64_t(values.size())});
+    std::string header = formatNpyHeader(DataType::Float64, {int64_t(values.size())});
     std::vector<uint8_t> bytes = bytesOfAll(values);
     return folder.write(name, header + std::string(bytes.begin(), bytes.end()));
   }

@@ -81,13 +81,13 @@ TEST_F(MergeTest, IsTheWeightedMeanAndLoads) {
   for (const auto &[name, values] : mean) {
     for (size_t i = 0; i < values.data.size(); ++i) {
       double x = a[name].data[i], y = b[name].data[i], z = c[name].data[i];
-      if (values.type == host::DataType::Float32) {
+      if (values.type == DataType::Float32) {
         float expected = float((120.0 * x + 80.0 * y + 0.5 * z) / 200.5);
         ASSERT_EQ(float(values.data[i]), expected) << name << " " << i;
         differing += x != y;
       } else if (x == y && y == z) {
         ASSERT_EQ(values.data[i], x) << name;
-      } else if (values.type == host::DataType::Int64) {
+      } else if (values.type == DataType::Int64) {
         ASSERT_EQ(values.bits[i], 7u) << name << ": the most steps";
       } else {
         ASSERT_NEAR(values.data[i], (120 * x + 80 * y + 0.5 * z) / 200.5, 1e-15) << name;

@@ -105,7 +105,7 @@ TEST_P(NarrowBitsTest, DoNotDependOnThreadsOrPauses) {
   std::string half = train(artifact, "half", 2);
   EXPECT_EQ(readTensors(train(artifact, "rest", 2, {"--load", half})), readTensors(whole));
   for (const auto &[name, values] : loadValues(whole))
-    EXPECT_NE(values.type, host::DataType::BFloat16) << name;
+    EXPECT_NE(values.type, DataType::BFloat16) << name;
 }
 
 /// What is exported is a model in float32 like any other.

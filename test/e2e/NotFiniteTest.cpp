@@ -13,7 +13,6 @@
 
 using namespace ortc;
 using namespace ortc::test;
-using host::DataType;
 
 namespace {
 

@@ -27,7 +27,7 @@ protected:
     std::vector<host::OutputArray> inputs;
     std::vector<std::string> flags;
     for (const std::string &name : source->getNames()) {
-      host::Array array;
+      Array array;
       if (!name.starts_with("in/"))
         continue;
       EXPECT_TRUE(source->load(name, array).isOk()) << name;
@@ -55,7 +55,7 @@ protected:
 void compare(const std::string &name, const Values &got, const Values &want, double tolerance) {
   ASSERT_EQ(got.type, want.type) << name;
   // A scalar of one step is an array of one.
-  ASSERT_EQ(got.shape, want.shape.empty() ? host::Shape{1} : want.shape) << name;
+  ASSERT_EQ(got.shape, want.shape.empty() ? Shape{1} : want.shape) << name;
   ASSERT_EQ(got.data.size(), want.data.size()) << name;
   ASSERT_EQ(got.bits, want.bits) << name;
   double largest = 0.1;

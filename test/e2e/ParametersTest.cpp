@@ -10,8 +10,8 @@
 
 #include "compiler/frontend/onnx.pb.h"
 #include "host/data/writers.h"
-#include "host/types.h"
 #include "ortc/ortc.hpp"
+#include "support/ElementTypes.h"
 #include "test/e2e/Models.h"
 #include "test/e2e/Tool.h"
 
@@ -51,9 +51,8 @@ protected:
     folder.write("m.onnx", model.SerializeAsString());
     std::string bytes = bytesOf(x);
     ASSERT_TRUE(
-        host::writeNpz(
-            folder / "x.npz",
-            {{"x", host::DataType::Float32, {count}, std::vector<uint8_t>(bytes.begin(), bytes.end())}})
+        host::writeNpz(folder / "x.npz",
+                       {{"x", DataType::Float32, {count}, std::vector<uint8_t>(bytes.begin(), bytes.end())}})
             .isOk());
   }
 
@@ -145,7 +144,7 @@ TEST_F(RoundingTest, ChancesAreThoseOfDistances) {
 TEST_F(RoundingTest, KeepsWhatIsExact) {
   write({96, 1e-20f, -1.01171875f, 0}, {0, 0, 0, 0});
   EXPECT_EQ(train("bf16:stochastic", "1", 3),
-            (std::vector<double>{96, host::bfloatToFloat(host::floatToBfloat(1e-20f)), -1.015625, 0}));
+            (std::vector<double>{96, bfloatToFloat(floatToBfloat(1e-20f)), -1.015625, 0}));
 }
 
 /// Infinities and NaN stay what they are. Beyond the largest number, 0x1.fep127, is infinity.
@@ -280,7 +279,7 @@ TEST_P(ParametersBitsTest, DoNotDependOnThreadsOrPauses) {
       std::string name = tensor["name"];
       parameters += isParameter;
       if (tensor["role"] != "constant")
-        EXPECT_EQ(valuesOf(values, name).type == host::DataType::BFloat16, isParameter) << name;
+        EXPECT_EQ(valuesOf(values, name).type == DataType::BFloat16, isParameter) << name;
     }
     EXPECT_GT(parameters, 0u);
     flags.insert(flags.end(), {"--seed", "1"});
@@ -305,7 +304,7 @@ TEST_P(ParametersBitsTest, AreExportedAndChecked) {
   ASSERT_EQ(narrow.size(), wide.size());
   for (const auto &[name, values] : wide) {
     const Values &found = valuesOf(narrow, name);
-    ASSERT_EQ(found.type, host::DataType::Float32) << name;
+    ASSERT_EQ(found.type, DataType::Float32) << name;
     ASSERT_EQ(found.shape, values.shape) << name;
     double largest = 0;
     for (double value : values.data)

@@ -10,8 +10,8 @@
 
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/planning/csv/PackingCsv.h"
-#include "host/text.h"
 #include "ortc/ortc.h"
+#include "support/Text.h"
 #include "test/e2e/Models.h"
 #include "test/e2e/Tool.h"
 
@@ -270,7 +270,7 @@ TEST(PlanNamesTest, ShowsWhatTrainingLessWouldSave) {
   std::string last = line("last 1 of 2 layers");
   for (const Json &bytes : {report["memory"]["persistent"], report["memory"]["constants"],
                             report["entries"][0]["memory"]["transient"]})
-    EXPECT_NE(last.find(host::formatBytes(bytes)), std::string::npos) << bytes << " " << text;
+    EXPECT_NE(last.find(formatBytes(bytes)), std::string::npos) << bytes << " " << text;
 }
 
 TEST(PlanNamesTest, IsRefusedAsTrainIs) {

@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Zoo, ChunkedHeadTest,
 TEST(ChunkedHeadLabelsTest, MayAllBeIgnored) {
   TemporaryFolder folder;
   ZooEntry entry("gpt2-tiny");
-  host::OutputArray tokens{"input_ids", host::DataType::Int64, {4, 16}, std::vector<uint8_t>(4 * 16 * 8)},
+  host::OutputArray tokens{"input_ids", DataType::Int64, {4, 16}, std::vector<uint8_t>(4 * 16 * 8)},
       label = tokens;
   label.name = "label";
   for (size_t i = 0; i < label.data.size(); i += 8) {

@@ -94,10 +94,10 @@ protected:
     ASSERT_TRUE(host::openData(source("conv/data.npz"), data).isOk());
     std::vector<host::OutputArray> arrays;
     for (const std::string &name : data->getNames()) {
-      host::Array from;
+      Array from;
       ASSERT_TRUE(data->load(name, from).isOk());
       arrays.push_back({name, from.type, from.shape, {from.data, from.data + from.bytes}});
-      if (from.type == host::DataType::Float32)
+      if (from.type == DataType::Float32)
         std::memcpy(arrays.back().data.data(), &first, sizeof first);
     }
     ASSERT_TRUE(host::writeNpz(path, arrays).isOk());

@@ -153,7 +153,7 @@ protected:
 
   struct Array {
     std::string name;
-    host::Shape shape;
+    Shape shape;
     std::vector<float> values;
   };
   void writeData(const std::vector<Array> &arrays) {
@@ -161,7 +161,7 @@ protected:
     for (const Array &array : arrays) {
       std::vector<uint8_t> bytes(array.values.size() * 4);
       std::memcpy(bytes.data(), array.values.data(), bytes.size());
-      written.push_back({array.name, host::DataType::Float32, array.shape, bytes});
+      written.push_back({array.name, DataType::Float32, array.shape, bytes});
     }
     ASSERT_TRUE(host::writeNpz(folder / "data.npz", written).isOk());
   }

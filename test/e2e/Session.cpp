@@ -30,7 +30,7 @@ void Session::writeSlice(const host::DataSource &source, size_t step) {
     ortc_tensor_info info{};
     info.size = sizeof(info);
     ASSERT_EQ(ortc_tensor_find(program, name.c_str(), &info), ORTC_OK) << name;
-    host::Array array;
+    Array array;
     ASSERT_TRUE(source.load(name, array).isOk()) << name;
     ASSERT_EQ(int(array.type), info.dtype) << name << ": the test converts nothing";
     ASSERT_GE(array.bytes, (step + 1) * info.bytes) << name;

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/npy.h"
 #include "host/data/writers.h"
+#include "support/Npy.h"
 #include "test/e2e/Session.h"
 #include "test/e2e/Tool.h"
 
@@ -109,16 +109,16 @@ TEST_F(SeveralLossesTest, EachHasWeightsOfItsOwn) {
   const size_t samples = arrays["label.classes"].bits.size();
   auto floats = [&](const std::string &name, const std::vector<double> &values) {
     std::vector<float> narrow(values.begin(), values.end());
-    host::Shape shape = {int64_t(samples)};
+    Shape shape = {int64_t(samples)};
     if (values.size() != samples)
       shape.push_back(int64_t(values.size() / samples));
-    return host::OutputArray{name, host::DataType::Float32, shape, bytesOfAll(narrow)};
+    return host::OutputArray{name, DataType::Float32, shape, bytesOfAll(narrow)};
   };
   auto classes = [&](const std::string &name) {
     std::vector<int64_t> indices;
     for (uint64_t bits : arrays["label.classes"].bits)
       indices.push_back(int64_t(bits));
-    return host::OutputArray{name, host::DataType::Int64, {int64_t(samples)}, bytesOfAll(indices)};
+    return host::OutputArray{name, DataType::Int64, {int64_t(samples)}, bytesOfAll(indices)};
   };
   std::vector<double> weights, others;
   for (size_t i = 0; i < samples; ++i) {
@@ -138,7 +138,7 @@ TEST_F(SeveralLossesTest, EachHasWeightsOfItsOwn) {
   write("pairs.npz", {floats("label", arrays["label.pairs"].data)});
   std::vector<double> factors = {0.5, 2, 1, 0, 3};
   std::vector<uint8_t> bytes = bytesOfAll(factors);
-  std::string file = folder.write("w.npy", host::formatNpyHeader(host::DataType::Float64, {5}) +
+  std::string file = folder.write("w.npy", formatNpyHeader(DataType::Float64, {5}) +
                                                std::string(bytes.begin(), bytes.end()));
   const Words specs = {"smooth_l1:beta=0.5,sample_weight=1@boxes",
                        "cross_entropy:sample_weight=1,class_weight=" + file + "@classes",
@@ -381,8 +381,8 @@ TEST_F(SeveralLossesTest, NoTokensAtAllAreNotANumber) {
   std::vector<float> x(32 * 6, 0.5f);
   std::vector<int64_t> label(32, -100);
   label[0] = 1; // of the first two slices one has a label, of the others none
-  ASSERT_TRUE(host::writeNpz(folder / "none.npz", {{"x", host::DataType::Float32, {32, 6}, bytesOfAll(x)},
-                                                   {"label", host::DataType::Int64, {32}, bytesOfAll(label)}})
+  ASSERT_TRUE(host::writeNpz(folder / "none.npz", {{"x", DataType::Float32, {32, 6}, bytesOfAll(x)},
+                                                   {"label", DataType::Int64, {32}, bytesOfAll(label)}})
                   .isOk());
   Words words{"run",     folder / "a", "--data",     folder / "none.npz", "--no-shuffle",
               "--quiet", "--save",     folder / "c", "--metrics",         folder / "none.jsonl"};

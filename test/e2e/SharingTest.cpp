@@ -42,9 +42,9 @@ protected:
       labels[i * 8] = uint8_t(i * 3 % 5);
     }
     data = folder / "data.npz";
-    EXPECT_TRUE(host::writeNpz(data, {{"ids", host::DataType::Int64, {8}, ids},
-                                      {"label", host::DataType::Int64, {8}, labels}})
-                    .isOk());
+    EXPECT_TRUE(
+        host::writeNpz(data, {{"ids", DataType::Int64, {8}, ids}, {"label", DataType::Int64, {8}, labels}})
+            .isOk());
     path = folder.write("m.onnx", model.SerializeAsString());
   }
 

@@ -83,7 +83,7 @@ std::map<std::string, Values> loadValues(const std::string &path) {
     return result;
   }
   for (const std::string &name : source->getNames()) {
-    host::Array array;
+    Array array;
     if (Status status = source->load(name, array); !status.isOk()) {
       ADD_FAILURE() << status.getMessage();
       continue;
@@ -91,7 +91,7 @@ std::map<std::string, Values> loadValues(const std::string &path) {
     Values &values = result[name];
     values.type = array.type;
     values.shape = array.shape;
-    int64_t count = static_cast<int64_t>(array.bytes / host::getElementBytes(array.type));
+    int64_t count = static_cast<int64_t>(array.bytes / getElementBytes(array.type));
     for (int64_t i = 0; i < count; ++i)
       values.data.push_back(host::test::elementOf(array, i));
     for (int64_t i = 0; isExact(array.type) && i < count; ++i)

@@ -35,8 +35,8 @@ std::string findTool(const std::string &name, const std::vector<std::string> &fo
 
 /// An array; integers and booleans with their bits, since a double does not hold all of 64.
 struct Values {
-  host::DataType type = host::DataType::None;
-  host::Shape shape;
+  DataType type = DataType::None;
+  Shape shape;
   std::vector<double> data;
   std::vector<uint64_t> bits; ///< empty for floating point
 };

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/convert.h"
+#include "support/Convert.h"
 #include "test/e2e/Models.h"
 #include "test/e2e/Tool.h"
 
@@ -65,8 +65,8 @@ protected:
     ASSERT_TRUE(host::openData(folder / "p.npz", predicted).isOk());
   }
 
-  template <typename T> std::vector<T> output(const std::string &name, host::DataType type) {
-    host::Array array;
+  template <typename T> std::vector<T> output(const std::string &name, DataType type) {
+    Array array;
     EXPECT_TRUE(predicted->load(name, array).isOk()) << name;
     EXPECT_EQ(array.type, type) << name;
     std::vector<T> values(array.bytes / sizeof(T));
@@ -109,13 +109,13 @@ TEST_F(TypesTest, UnsignedIntegersStayUnsigned) {
                {"u4.npy", npyOf("<u4", "(2,)", bytesOf(std::vector<uint32_t>{2000000000, 5}))},
                {"u8.npy", npyOf("<u8", "(2,)", bytesOf(std::vector<uint64_t>{9000000000000000000u, 5}))},
                {"flag.npy", npyOf("|b1", "(2,)", std::string("\1\0", 2))}}));
-  EXPECT_EQ(output<uint8_t>("twice_u1", host::DataType::UInt8), (std::vector<uint8_t>{200, 10}));
-  EXPECT_EQ(output<uint16_t>("twice_u2", host::DataType::UInt16), (std::vector<uint16_t>{60000, 10}));
-  EXPECT_EQ(output<uint32_t>("twice_u4", host::DataType::UInt32), (std::vector<uint32_t>{4000000000, 10}));
-  EXPECT_EQ(output<uint64_t>("twice_u8", host::DataType::UInt64),
+  EXPECT_EQ(output<uint8_t>("twice_u1", DataType::UInt8), (std::vector<uint8_t>{200, 10}));
+  EXPECT_EQ(output<uint16_t>("twice_u2", DataType::UInt16), (std::vector<uint16_t>{60000, 10}));
+  EXPECT_EQ(output<uint32_t>("twice_u4", DataType::UInt32), (std::vector<uint32_t>{4000000000, 10}));
+  EXPECT_EQ(output<uint64_t>("twice_u8", DataType::UInt64),
             (std::vector<uint64_t>{18000000000000000000u, 10}));
-  EXPECT_EQ(output<uint8_t>("not", host::DataType::Bool), (std::vector<uint8_t>{0, 1}));
-  EXPECT_EQ(output<uint8_t>("below", host::DataType::Bool), (std::vector<uint8_t>{0, 0}));
+  EXPECT_EQ(output<uint8_t>("not", DataType::Bool), (std::vector<uint8_t>{0, 1}));
+  EXPECT_EQ(output<uint8_t>("below", DataType::Bool), (std::vector<uint8_t>{0, 0}));
   // The upper half of the range can be fed.
   ASSERT_NO_FATAL_FAILURE(
       predict({{"u1.npy", npyOf("|u1", "(2,)", bytesOf(std::vector<uint8_t>{200, 255}))},
@@ -123,7 +123,7 @@ TEST_F(TypesTest, UnsignedIntegersStayUnsigned) {
                {"u4.npy", npyOf("<u4", "(2,)", bytesOf(std::vector<uint32_t>{4000000000, 5}))},
                {"u8.npy", npyOf("<u8", "(2,)", bytesOf(std::vector<uint64_t>{18000000000000000000u, 5}))},
                {"flag.npy", npyOf("|b1", "(2,)", std::string("\1\0", 2))}}));
-  EXPECT_EQ(output<float>("float", host::DataType::Float32), (std::vector<float>{200, 255}));
+  EXPECT_EQ(output<float>("float", DataType::Float32), (std::vector<float>{200, 255}));
 }
 
 /// Large enough for several threads: the mode is one of the processor's, and every thread has its own.
@@ -145,8 +145,8 @@ TEST_F(TypesTest, DenormalNumbersAreZeroOnEveryThreadOrNumbersOnAll) {
           {"predict", folder / "a", "--data", data, "-o", folder / "p.npz", "--threads", threads, "--quiet"});
       ASSERT_TRUE(host::openData(folder / "p.npz", predicted).isOk());
       // 1e-40 is a float, but a denormal one.
-      EXPECT_EQ(output<float>("square", host::DataType::Float32), std::vector<float>(count, square));
-      EXPECT_EQ(output<float>("twice", host::DataType::Float32), std::vector<float>(count, 2e-20f));
+      EXPECT_EQ(output<float>("square", DataType::Float32), std::vector<float>(count, square));
+      EXPECT_EQ(output<float>("twice", DataType::Float32), std::vector<float>(count, 2e-20f));
     }
   }
 }
@@ -202,7 +202,7 @@ TEST_F(TypesTest, FourBitConstantsArePackedAgain) {
   addNode("Add", {"x", "bytes"}, "y");
   compile({"--loss", "none"});
   ASSERT_NO_FATAL_FAILURE(predict({{"x.npy", npyOf("|i1", "(10001,)", bytesOf(zeros))}}));
-  EXPECT_EQ(output<int8_t>("y", host::DataType::Int8), want);
+  EXPECT_EQ(output<int8_t>("y", DataType::Int8), want);
   mustRun({"export", folder / "a", "-o", folder / "e.onnx", "--quiet"});
   proto::ModelProto exported;
   ASSERT_TRUE(exported.ParseFromString(readFile(folder / "e.onnx")));
@@ -224,9 +224,9 @@ TEST_F(TypesTest, OutputsMayBeInputsAndInitializers) {
       flags.insert(flags.end(), {"--optimizer", "sgd:lr=0.1", "--loss-input", "y"});
     compile(flags);
     ASSERT_NO_FATAL_FAILURE(predict({x}));
-    EXPECT_EQ(output<float>("x", host::DataType::Float32), (std::vector<float>{1, 0, 0, 2})) << loss;
-    EXPECT_EQ(output<float>("w", host::DataType::Float32), (std::vector<float>{1, 2, 3, 4})) << loss;
-    EXPECT_EQ(output<float>("y", host::DataType::Float32), (std::vector<float>{1, 2, 6, 8})) << loss;
+    EXPECT_EQ(output<float>("x", DataType::Float32), (std::vector<float>{1, 0, 0, 2})) << loss;
+    EXPECT_EQ(output<float>("w", DataType::Float32), (std::vector<float>{1, 2, 3, 4})) << loss;
+    EXPECT_EQ(output<float>("y", DataType::Float32), (std::vector<float>{1, 2, 6, 8})) << loss;
   }
 }
 
@@ -244,7 +244,7 @@ TEST_F(TypesTest, OneOutputTwiceIsRefused) {
 /// The value of a float that is stored as float16 or bfloat16.
 double rounded(double value, int type) {
   if (type == TensorProto::FLOAT16)
-    return host::halfToFloat(host::floatToHalf(float(value)));
+    return halfToFloat(floatToHalf(float(value)));
   float single = float(value);
   uint32_t bits;
   std::memcpy(&bits, &single, 4);
@@ -259,7 +259,7 @@ std::string narrowBytes(const std::vector<double> &values, int type) {
     float single = float(rounded(value, type));
     uint32_t bits;
     std::memcpy(&bits, &single, 4);
-    bytes += bytesOf(type == TensorProto::FLOAT16 ? host::floatToHalf(single) : uint16_t(bits >> 16));
+    bytes += bytesOf(type == TensorProto::FLOAT16 ? floatToHalf(single) : uint16_t(bits >> 16));
   }
   return bytes;
 }

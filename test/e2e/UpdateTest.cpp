@@ -392,8 +392,7 @@ TEST_F(UpdateTest, PenaltiesAndLimitsResume) {
 
 class MaskTest : public UpdateTest {
 protected:
-  std::string writeMask(const std::string &name, const std::string &tensor, host::Shape shape,
-                        float other = 1) {
+  std::string writeMask(const std::string &name, const std::string &tensor, Shape shape, float other = 1) {
     std::vector<uint8_t> bytes;
     int64_t count = 1;
     for (int64_t size : shape)
@@ -403,7 +402,7 @@ protected:
       auto first = reinterpret_cast<const uint8_t *>(&value);
       bytes.insert(bytes.end(), first, first + sizeof value);
     }
-    EXPECT_TRUE(host::writeNpz(folder / name, {{tensor, host::DataType::Float32, shape, bytes}}).isOk());
+    EXPECT_TRUE(host::writeNpz(folder / name, {{tensor, DataType::Float32, shape, bytes}}).isOk());
     return folder / name;
   }
 };

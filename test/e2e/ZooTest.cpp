@@ -127,8 +127,8 @@ void ZooTest::agree(const std::string &adamwTarget, const std::string &sgdTarget
   ASSERT_EQ(valuesOf(gradients, "loss").data.size(), 1u);
   EXPECT_EQ(float(gradients["loss"].data[0]), float(firstLoss)); // metrics have so many digits
   ASSERT_TRUE(predicted.contains(entry.predict)) << "there is no prediction of '" << entry.predict << "'";
-  const host::Shape &shape = golden["predict"].shape; // a scalar of one step is an array of one
-  ASSERT_EQ(predicted[entry.predict].shape, shape.empty() ? host::Shape{1} : shape);
+  const Shape &shape = golden["predict"].shape; // a scalar of one step is an array of one
+  ASSERT_EQ(predicted[entry.predict].shape, shape.empty() ? Shape{1} : shape);
   compare("predict", predicted[entry.predict].data, 1e-6, 2e-4);
   EXPECT_EQ(compared, golden.size());
   std::printf("%s: %zu arrays, worst %.2f of its tolerance\n", GetParam().c_str(), compared, worst);

@@ -1,10 +1,10 @@
 // Data files: every array that is in one, read whole and converted to what graphs want.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/data/convert.h"
 #include "host/data/csv.h"
-#include "host/data/npy.h"
 #include "host/data/tar.h"
 #include "host/data/tokens.h"
+#include "support/Convert.h"
+#include "support/Npy.h"
 #include "test/fuzz/Target.h"
 
 #include <vector>
@@ -12,19 +12,19 @@
 namespace ortc::fuzz {
 namespace {
 
-void useArray(const host::Array &array) {
+void useArray(const Array &array) {
   size_t bytes = 0;
-  demand(host::countBytes(array.shape, array.type, bytes) && bytes == array.bytes,
+  demand(countBytes(array.shape, array.type, bytes) && bytes == array.bytes,
          "an array has other bytes than its shape");
   touch(array.data, array.bytes);
-  size_t element = host::getElementBytes(array.type);
+  size_t element = getElementBytes(array.type);
   size_t count = element ? array.bytes / element : 0;
-  for (host::DataType type : {host::DataType::Float32, host::DataType::Int64, host::DataType::Bool,
-                              host::DataType::Float16, host::DataType::UInt8}) {
-    host::Conversion conversion;
-    if (!host::planConversion(array, type, "array", conversion).isOk() || !conversion.convert)
+  for (DataType type :
+       {DataType::Float32, DataType::Int64, DataType::Bool, DataType::Float16, DataType::UInt8}) {
+    Conversion conversion;
+    if (!planConversion(array, type, "array", conversion).isOk() || !conversion.convert)
       continue;
-    std::vector<uint8_t> converted(count * host::getElementBytes(type));
+    std::vector<uint8_t> converted(count * getElementBytes(type));
     conversion.convert(array.data, converted.data(), count);
   }
 }
@@ -33,7 +33,7 @@ bool useSource(const host::DataSource &source) {
   bool isTaken = false;
   for (const std::string &name : source.getNames()) {
     demand(source.has(name), "an array that is listed is not there");
-    host::Array array;
+    Array array;
     if (!source.load(name, array).isOk())
       continue;
     useArray(array);
@@ -99,8 +99,8 @@ bool fuzzTokens(Input file) {
 
 bool fuzzNpy(Input file) {
   auto exact = std::make_shared<std::vector<uint8_t>>(file.begin(), file.end());
-  host::Array array;
-  if (!host::parseNpy(exact->data(), exact->size(), "array", exact, array).isOk())
+  Array array;
+  if (!parseNpy(exact->data(), exact->size(), "array", exact, array).isOk())
     return false;
   useArray(array);
   return true;

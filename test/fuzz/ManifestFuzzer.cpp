@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/report/MemoryText.h"
 #include "host/batch_table.h"
-#include "host/json.h"
 #include "host/kernel_table.h"
 #include "host/loss_info.h"
+#include "support/Json.h"
 #include "test/fuzz/Target.h"
 
 namespace ortc::fuzz {
@@ -15,7 +15,7 @@ bool fuzzManifest(Input file) {
   bool isTaken = host::parseLosses(text, "manifest", losses).isOk();
   host::parseKernelTable(text);
   host::BatchTable::parse(text);
-  auto manifest = host::parseJson<nlohmann::ordered_json>(text);
+  auto manifest = parseJson<nlohmann::ordered_json>(text);
   report::describePlan(manifest);
   report::describeStack(manifest, "train/default");
   return isTaken;

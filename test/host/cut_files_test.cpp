@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "host/data/file_guard.h"
+#include "support/FileGuard.h"
 #include "test/host/data_files.h"
 #include "test/runtime/TestArtifact.h"
 

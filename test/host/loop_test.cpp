@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 #include "host/position.h"
-#include "host/text.h"
+#include "support/Text.h"
 #include "test/host/loop_fixture.h"
 
 using namespace ortc;

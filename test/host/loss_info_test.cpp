@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "host/loss_info.h"
-#include "host/text.h"
+#include "support/Text.h"
 
 using namespace ortc;
 using namespace ortc::host;

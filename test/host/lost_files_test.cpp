@@ -13,7 +13,7 @@
 #include "host/artifact_path.h"
 #include "host/batches.h"
 #include "host/data/inflate.h"
-#include "host/data/mapped_file.h"
+#include "support/MappedFile.h"
 #include "test/host/data_files.h"
 
 using namespace ortc;

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "host/metrics/metric_set.h"
-#include "host/text.h"
+#include "support/Text.h"
 
 using namespace ortc;
 using namespace ortc::host;

@@ -10,9 +10,9 @@
 #include <thread>
 #include <unistd.h>
 
-#include "host/data/atomic_file.h"
-#include "host/data/output_paths.h"
 #include "host/data/writers.h"
+#include "support/AtomicFile.h"
+#include "support/OutputPaths.h"
 #include "test/host/data_files.h"
 
 using namespace ortc;

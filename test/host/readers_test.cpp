@@ -3,7 +3,7 @@
 #include <ctime>
 #include <gtest/gtest.h>
 
-#include "host/data/convert.h"
+#include "support/Convert.h"
 #include "test/host/data_files.h"
 
 using namespace ortc;

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "host/position.h"
-#include "host/text.h"
+#include "support/Text.h"
 
 using namespace ortc;
 using namespace ortc::host;

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 
-#include "host/data/atomic_file.h"
 #include "host/data/writers.h"
+#include "support/AtomicFile.h"
 #include "test/host/data_files.h"
 
 using namespace ortc;

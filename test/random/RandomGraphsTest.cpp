@@ -46,9 +46,9 @@ void writeArrays(const std::string &path, const std::string &prefix, const test:
   std::vector<host::OutputArray> arrays;
   for (const auto &[name, array] : model.feeds) {
     const auto *bytes = reinterpret_cast<const uint8_t *>(array.data.data());
-    host::Shape shape = array.shape.empty() ? host::Shape{1} : array.shape;
+    Shape shape = array.shape.empty() ? Shape{1} : array.shape;
     arrays.push_back(
-        {prefix + name, host::DataType::Float32, shape, {bytes, bytes + array.data.size() * sizeof(float)}});
+        {prefix + name, DataType::Float32, shape, {bytes, bytes + array.data.size() * sizeof(float)}});
   }
   ASSERT_TRUE(host::writeNpz(path, arrays).isOk());
 }

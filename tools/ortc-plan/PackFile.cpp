@@ -8,9 +8,9 @@
 #include <ctime>
 
 #include "compiler/planning/csv/PackingCsv.h"
-#include "host/data/atomic_file.h"
-#include "host/data/mapped_file.h"
-#include "host/data/output_paths.h"
+#include "support/AtomicFile.h"
+#include "support/MappedFile.h"
+#include "support/OutputPaths.h"
 #include "support/Plural.h"
 
 namespace ortc::tool {
@@ -29,10 +29,10 @@ public:
   explicit PackedFile(const PackOptions &options) : options(options) {}
 
   Status run() {
-    ORTC_TRY(host::checkOutputs({{"the input", options.input}}, {{"-o", options.output}}));
+    ORTC_TRY(checkOutputs({{"the input", options.input}}, {{"-o", options.output}}));
     std::string place;
     if (!options.output.empty())
-      ORTC_TRY(host::resolveOutput(options.output, place)); // refused before the search, not after it
+      ORTC_TRY(resolveOutput(options.output, place)); // refused before the search, not after it
     ORTC_TRY(read());
     for (const Pool &pool : pools)
       ORTC_TRY(packPool(pool));
@@ -41,8 +41,8 @@ public:
 
 private:
   Status read() {
-    std::shared_ptr<const host::MappedFile> mapped;
-    ORTC_TRY(host::MappedFile::open(options.input, mapped));
+    std::shared_ptr<const MappedFile> mapped;
+    ORTC_TRY(MappedFile::open(options.input, mapped));
     Expected<PackingFile> parsed =
         readPacking({reinterpret_cast<const char *>(mapped->getData()), mapped->getBytes()});
     if (!parsed)
@@ -114,7 +114,7 @@ private:
                            "; raise --capacity to that height, or --work to search longer");
   }
 
-  Status write() const { return host::writeFile(options.output, writePacking(file, offsets)); }
+  Status write() const { return writeFile(options.output, writePacking(file, offsets)); }
 
   const PackOptions &options;
   PackingFile file;

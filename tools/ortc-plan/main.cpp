@@ -9,8 +9,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "host/data/file_guard.h"
 #include "host/signals.h"
+#include "support/FileGuard.h"
 #include "support/Printable.h"
 #include "tools/ortc-plan/PackFile.h"
 
@@ -114,7 +114,7 @@ int run(int argc, char **argv) {
 
 /// What the tool prints is a result: to have lost it is a failure.
 int main(int argc, char **argv) {
-  host::guardMappedFiles("ortc-plan");
+  guardMappedFiles("ortc-plan");
   host::catchSignals(host::OnSignal::End);
   int code = run(argc, argv);
   bool isLost = std::fflush(stdout) != 0;

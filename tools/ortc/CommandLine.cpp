@@ -10,7 +10,6 @@
 
 #include "host/averages.h"
 #include "host/device_name.h"
-#include "host/text.h"
 #include "support/Printable.h"
 #include "tools/ortc/flags/Help.h"
 

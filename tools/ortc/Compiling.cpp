@@ -10,11 +10,11 @@
 #include "compiler/report/MemoryText.h"
 #include "compiler/report/TrainChoices.h"
 #include "compiler/report/UpdateSets.h"
-#include "host/data/atomic_file.h"
-#include "host/json.h"
-#include "host/text.h"
+#include "support/AtomicFile.h"
+#include "support/Json.h"
 #include "support/Plural.h"
 #include "support/Printable.h"
+#include "support/Text.h"
 #include "tools/ortc/OutputPaths.h"
 #include "tools/ortc/Progress.h"
 #include "llvm/Support/raw_os_ostream.h"
@@ -38,9 +38,9 @@ static Status dumpIr(const std::string &folder, const char *phase, const std::st
   OpPrintingFlags flags;
   flags.elideLargeElementsAttrs(64).elideLargeResourceString(64);
   ir->print(stream, flags);
-  return host::writeFile(folder + "/" + std::to_string(pipeline::findPhase(phase)) + "-" + phase +
-                             (family.empty() ? "" : "-" + family) + ".mlir",
-                         text);
+  return writeFile(folder + "/" + std::to_string(pipeline::findPhase(phase)) + "-" + phase +
+                       (family.empty() ? "" : "-" + family) + ".mlir",
+                   text);
 }
 
 void printNotes(const std::vector<std::string> &notes, const std::vector<std::string> &warnings) {
@@ -61,7 +61,7 @@ static std::vector<report::MemoryPlan> listPlans(const report::CompileFacts &fac
 /// What --dump-buffers and --report ask for, as far as the phases that ran know it.
 static Status writeReports(const CompileOptions &options, driver::Compiled &compiled) {
   if (!options.dumpBuffers.empty())
-    ORTC_TRY(host::writeFile(options.dumpBuffers, report::makeBufferTable(listPlans(compiled.facts))));
+    ORTC_TRY(writeFile(options.dumpBuffers, report::makeBufferTable(listPlans(compiled.facts))));
   if (options.report.empty())
     return Status();
   std::vector<report::KernelCosts> costs;
@@ -73,12 +73,12 @@ static Status writeReports(const CompileOptions &options, driver::Compiled &comp
         return Status::failure("--report: " + found.getStatus().getMessage());
       costs.push_back(std::move(*found));
     }
-  return host::writeFile(options.report, report::makeReport(compiled.facts, compiled.phases, costs));
+  return writeFile(options.report, report::makeReport(compiled.facts, compiled.phases, costs));
 }
 
 /// What a command needs to know while it compiles; `reports` are the files that it is going to write.
 static driver::CompileExtras makeExtras(const CompileOptions &options, const TuneOptions &tuning,
-                                        const std::vector<host::NamedFile> &reports, Progress &progress) {
+                                        const std::vector<NamedFile> &reports, Progress &progress) {
   driver::CompileExtras extras;
   extras.tuning = tuning;
   extras.progress = [&](const std::string &what) { progress.begin(what); };
@@ -234,7 +234,7 @@ Status plan(const CompileOptions &options, const PlanOptions &planning) {
   placed.compileTo = "place";
   Progress progress(options.quiet);
   artifact::OutputFolder none(options.output);
-  const std::vector<host::NamedFile> reports = listReports(options, {}, planning.page);
+  const std::vector<NamedFile> reports = listReports(options, {}, planning.page);
   const TuneOptions tuning;
   driver::CompileExtras extras = makeExtras(placed, tuning, reports, progress);
   extras.budgetCurve = true;
@@ -254,11 +254,11 @@ Status plan(const CompileOptions &options, const PlanOptions &planning) {
     report["fit"] = report::makeFitReport(sets, *planning.fit);
   }
   if (!options.dumpBuffers.empty())
-    ORTC_TRY(host::writeFile(options.dumpBuffers, report::makeBufferTable(plans)));
+    ORTC_TRY(writeFile(options.dumpBuffers, report::makeBufferTable(plans)));
   if (!options.report.empty())
-    ORTC_TRY(host::writeFile(options.report, host::formatJson(report)));
+    ORTC_TRY(writeFile(options.report, formatJson(report)));
   if (!planning.page.empty())
-    ORTC_TRY(host::writeFile(planning.page, report::makePlanPage(report)));
+    ORTC_TRY(writeFile(planning.page, report::makePlanPage(report)));
   progress.end();
   printNotes(compiled->notes, compiled->facts.warnings);
   if (!options.quiet)
@@ -277,8 +277,8 @@ Status plan(const CompileOptions &options, const PlanOptions &planning) {
   const report::UpdateSet &least = *std::min_element(
       sets.begin(), sets.end(), [](const auto &a, const auto &b) { return a.getBytes() < b.getBytes(); });
   return Status::refusal(options.model + ": nothing fits --fit " +
-                         host::formatBytesIn(*planning.fit, planning.fitUnit) + ": the least is " +
-                         host::formatBytesIn(least.getBytes(), planning.fitUnit) +
+                         formatBytesIn(*planning.fit, planning.fitUnit) + ": the least is " +
+                         formatBytesIn(least.getBytes(), planning.fitUnit) +
                          (planning.fitUnit.empty() ? " bytes" : "") + ", with " + least.what +
                          "; take a smaller --shape or --max-workers 1");
 }

@@ -27,7 +27,7 @@ struct PlanOptions {
   bool everyEntry = false; ///< details of every entry, not of the first only
   std::optional<uint64_t>
       fit; ///< also plans sets of tensors and channels, and marks those of at most so many bytes
-  std::string fitUnit, memoryUnit; ///< that this and the memory budget were given in, as in host/text.h
+  std::string fitUnit, memoryUnit; ///< that this and the memory budget were given in, as in support/Text.h
   bool trainChoices = false;       ///< also plans with fewer tensors trained, for a table of what that saves
 };
 

@@ -2,26 +2,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/ortc/Masks.h"
 
-#include "host/data/convert.h"
-#include "host/text.h"
+#include "support/Convert.h"
+#include "support/Text.h"
 
 namespace ortc::tool {
 
 /// One array, of which every value is 0 or 1.
-static Status readMask(const host::Array &array, const std::string &where, Mask &mask) {
-  size_t element = host::getElementBytes(array.type), count = element ? array.bytes / element : 0;
+static Status readMask(const Array &array, const std::string &where, Mask &mask) {
+  size_t element = getElementBytes(array.type), count = element ? array.bytes / element : 0;
   if (element == 0)
     return Status::refusal(where + " has elements of a type that no mask has");
-  bool isWhole = !host::isFloat(array.type);
+  bool isWhole = !isFloat(array.type);
   mask.shape = array.shape;
   mask.keeps.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     const uint8_t *from = array.data + i * element;
-    double value =
-        isWhole ? double(host::loadAsInteger(array.type, from)) : host::loadAsDouble(array.type, from);
+    double value = isWhole ? double(loadAsInteger(array.type, from)) : loadAsDouble(array.type, from);
     if (value != 0 && value != 1)
-      return Status::refusal(where + " has " + host::formatNumber(value) + " as its element " +
-                             std::to_string(i) + ", and a mask has zeros and ones alone");
+      return Status::refusal(where + " has " + formatNumber(value) + " as its element " + std::to_string(i) +
+                             ", and a mask has zeros and ones alone");
     mask.keeps.push_back(value == 1);
   }
   return Status();
@@ -33,7 +32,7 @@ Expected<std::shared_ptr<const Masks>> readMasks(std::string_view path) {
     return Status::refusal(opened.getMessage());
   auto masks = std::make_shared<Masks>();
   for (const std::string &name : source->getNames()) {
-    host::Array array;
+    Array array;
     ORTC_TRY(source->load(name, array));
     ORTC_TRY(readMask(array, source->getPath() + ": '" + name + "'", (*masks)[name]));
   }

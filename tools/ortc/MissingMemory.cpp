@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/ortc/MissingMemory.h"
 
-#include "host/data/half_made.h"
+#include "support/HalfMade.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -19,7 +19,7 @@
 [[noreturn]] static void endWithoutMemory() {
   static const char kText[] =
       "ortc: error: out of memory, or no thread can be started; allow the process more (ulimit -v, -u)\n";
-  ortc::host::HalfMade::removeAll();
+  ortc::HalfMade::removeAll();
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, kText, sizeof kText - 1);
   _exit(1);
 }

@@ -4,31 +4,31 @@
 
 namespace ortc::tool {
 
-std::vector<host::NamedFile> listReports(const CompileOptions &options, const TuneOptions &tuning,
-                                         const std::string &page) {
+std::vector<NamedFile> listReports(const CompileOptions &options, const TuneOptions &tuning,
+                                   const std::string &page) {
   return {{"--dump-buffers", options.dumpBuffers},
           {"--report", options.report},
           {"--html", page},
           {"--tune-cache", tuning.measures ? tuning.path() : ""}};
 }
 
-Status checkPaths(const CompileOptions &options, const std::vector<host::NamedFile> &reports,
+Status checkPaths(const CompileOptions &options, const std::vector<NamedFile> &reports,
                   const artifact::OutputFolder &output) {
-  host::NamedFile folder{"-o", options.compileTo.empty() ? options.output : ""};
+  NamedFile folder{"-o", options.compileTo.empty() ? options.output : ""};
   Status outcome = folder.path.empty() ? Status() : output.check();
   if (outcome.isOk())
-    outcome = host::checkOutside(folder, {"--dump-ir", options.dumpIr});
+    outcome = checkOutside(folder, {"--dump-ir", options.dumpIr});
   if (outcome.isOk())
-    outcome = host::checkOutside(folder, {"--kernel-cache", options.kernelCache});
-  for (const host::NamedFile &file : reports)
+    outcome = checkOutside(folder, {"--kernel-cache", options.kernelCache});
+  for (const NamedFile &file : reports)
     if (outcome.isOk())
-      outcome = host::checkNewFile(folder, file);
+      outcome = checkNewFile(folder, file);
   return outcome;
 }
 
 Status checkFiles(const CompileOptions &options, const TuneOptions &tuning,
-                  const std::vector<host::NamedFile> &reports, const frontend::Model &model) {
-  std::vector<host::NamedFile> inputs{{"the model", options.model}}, outputs;
+                  const std::vector<NamedFile> &reports, const frontend::Model &model) {
+  std::vector<NamedFile> inputs{{"the model", options.model}}, outputs;
   if (!tuning.measures)
     inputs.push_back({"the tuning cache", tuning.path()});
   for (const std::string &file : model.getExternalFiles())
@@ -37,7 +37,7 @@ Status checkFiles(const CompileOptions &options, const TuneOptions &tuning,
     for (std::string &file : artifact::OutputFolder(options.output).listFiles())
       outputs.push_back({"-o", std::move(file)});
   outputs.insert(outputs.end(), reports.begin(), reports.end());
-  return host::checkOutputs(inputs, outputs);
+  return checkOutputs(inputs, outputs);
 }
 
 } // namespace ortc::tool

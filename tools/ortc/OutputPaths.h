@@ -6,21 +6,21 @@
 #include "compiler/frontend/Model.h"
 #include "compiler/options/CompileOptions.h"
 #include "compiler/options/TuneOptions.h"
-#include "host/data/output_paths.h"
+#include "support/OutputPaths.h"
 
 namespace ortc::tool {
 
 /// What is written besides the artifact, with the flags that ask for it; `page` is the file of --html. Paths
 /// may be empty.
-std::vector<host::NamedFile> listReports(const CompileOptions &options, const TuneOptions &tuning,
-                                         const std::string &page);
+std::vector<NamedFile> listReports(const CompileOptions &options, const TuneOptions &tuning,
+                                   const std::string &page);
 
 /// Files are written at the end: what would keep them from being written is found before the work is done.
-Status checkPaths(const CompileOptions &options, const std::vector<host::NamedFile> &reports,
+Status checkPaths(const CompileOptions &options, const std::vector<NamedFile> &reports,
                   const artifact::OutputFolder &folder);
 
 /// What is written must not be what was read: the model, its external data, the tuning cache.
 Status checkFiles(const CompileOptions &options, const TuneOptions &tuning,
-                  const std::vector<host::NamedFile> &reports, const frontend::Model &model);
+                  const std::vector<NamedFile> &reports, const frontend::Model &model);
 
 } // namespace ortc::tool

@@ -1,6 +1,6 @@
 // The command ortc plan.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/text.h"
+#include "support/Text.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/Compiling.h"
 

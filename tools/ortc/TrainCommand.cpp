@@ -3,7 +3,7 @@
 #include "compiler/passes/train/Losses.h"
 #include "compiler/passes/train/Optimizers.h"
 #include "compiler/passes/train/Teacher.h"
-#include "host/text.h"
+#include "support/Text.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/Compiling.h"
 #include "tools/ortc/Masks.h"

@@ -11,10 +11,10 @@
 #include <unistd.h>
 #include <vector>
 
-#include "host/data/file_guard.h"
 #include "host/signals.h"
 #include "host/stack.h"
 #include "support/EditDistance.h"
+#include "support/FileGuard.h"
 #include "tools/ortc/CommandLine.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/MissingMemory.h"
@@ -217,7 +217,7 @@ int main(int argc, char **argv) {
   bool canSave = argc > 1 && std::strcmp(argv[1], "run") == 0;
   host::catchSignals(canSave ? host::OnSignal::Remember : host::OnSignal::End);
   holdStreams();
-  host::guardMappedFiles("ortc");
+  guardMappedFiles("ortc");
   tool::endOnMissingMemory();
   int code = host::runWithStack([&] { return run(argc, argv); },
                                 [](const std::string &reason) { return tool::reportError(reason, 1); });

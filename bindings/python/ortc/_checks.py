@@ -47,7 +47,7 @@ def check_text(name: str, value: Any) -> str:
 
 
 def check_output(what: str, file: File, inputs: Iterable[tuple[str, File]] = ()) -> None:
-    """Of a file that replaces what is there: as host/data/output_paths.h has it. `inputs`: files that are read, and what each
+    """Of a file that replaces what is there: as support/OutputPaths.h has it. `inputs`: files that are read, and what each
     is."""
     path = os.fspath(file)
     try:

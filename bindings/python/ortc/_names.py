@@ -1,5 +1,5 @@
-"""Names that a message lists, and which of them was meant; numbers as text. As host/spec.h, support/EditDistance.h and
-host/text.h have them.
+"""Names that a message lists, and which of them was meant; numbers as text. As support/Spec.h, support/EditDistance.h and
+support/Text.h have them.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

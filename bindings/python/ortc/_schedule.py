@@ -54,7 +54,7 @@ _RANGES: dict[str, tuple[float, float]] = {
 """Of a key: what it may be. Whole numbers have whole limits."""
 
 
-# Functions operation by operation as in host/rate.h, for the same bits.
+# Functions operation by operation as in support/Rate.h, for the same bits.
 
 
 def _sine_of_quarter(x: float) -> float:

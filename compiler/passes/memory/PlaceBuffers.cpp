@@ -8,7 +8,7 @@
 #include "dialects/nn/NnDialect.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/ElementTypes.h"
-#include "host/text.h"
+#include "support/Text.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -298,7 +298,7 @@ ortc::Expected<planning::Plan> planEntry(const EntryProblem &entry, bool reorder
 /// In the unit that it was given in.
 LogicalResult refuseBudget(func::FuncOp entry, uint64_t budget, uint64_t bytes) {
   auto unit = entry->getAttrOfType<StringAttr>(kBudgetUnit);
-  auto show = [&](uint64_t size) { return host::formatBytesIn(size, unit ? unit.getValue() : StringRef()); };
+  auto show = [&](uint64_t size) { return formatBytesIn(size, unit ? unit.getValue() : StringRef()); };
   return entry.emitError() << "--memory-budget " << show(budget) << ": the steps that were found take "
                            << show(bytes) << (unit ? "" : " bytes") << " when they are placed; give that";
 }

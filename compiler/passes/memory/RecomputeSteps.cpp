@@ -8,7 +8,7 @@
 #include "compiler/passes/memory/Passes.h"
 #include "compiler/planning/recompute/Recompute.h"
 #include "dialects/plan/PlanDialect.h"
-#include "host/text.h"
+#include "support/Text.h"
 
 using namespace mlir;
 
@@ -183,7 +183,7 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
     signalPassFailure();
   }
 
-  std::string show(uint64_t bytes) const { return host::formatBytesIn(bytes, StringRef(unit)); }
+  std::string show(uint64_t bytes) const { return formatBytesIn(bytes, StringRef(unit)); }
 
   static bool hasUpdates(func::FuncOp entry) {
     return llvm::any_of(llvm::seq(entry.getNumResults()),

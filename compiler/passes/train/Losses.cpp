@@ -8,6 +8,7 @@
 #include "dialects/train/TrainDialect.h"
 #include "support/EditDistance.h"
 #include "support/Plural.h"
+#include "support/Text.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <cmath>

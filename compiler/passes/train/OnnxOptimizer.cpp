@@ -4,9 +4,9 @@
 
 #include "compiler/passes/train/OnnxFunction.h"
 #include "dialects/train/ElementTypes.h"
-#include "host/text.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "support/EditDistance.h"
+#include "support/Text.h"
 
 #include <cmath>
 
@@ -133,7 +133,7 @@ static Status checkKeys(const std::vector<Key> &keys, const std::string &what) {
                              ", which is a name of a step's own; rename it in the file");
     const double *number = std::get_if<double>(&key.initial);
     if (name == kLr && number && *number < 0)
-      return Status::refusal(what + ": the default of 'lr' is " + host::formatNumber(*number) +
+      return Status::refusal(what + ": the default of 'lr' is " + formatNumber(*number) +
                              ", but must be a number from 0 to 3.4e38");
   }
   return Status();

@@ -5,6 +5,7 @@
 #include "compiler/passes/train/OnnxFunction.h"
 #include "compiler/passes/train/OnnxOptimizer.h"
 #include "support/EditDistance.h"
+#include "support/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 

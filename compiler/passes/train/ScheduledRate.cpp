@@ -1,11 +1,11 @@
 // Rates that a step computes from its number.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Instantiates the formulas of host/rate.h with operations in place of numbers.
+// Instantiates the formulas of support/Rate.h with operations in place of numbers.
 #include "compiler/passes/train/ScheduledRate.h"
 
-#include "host/rate.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "support/Rate.h"
 
 using namespace mlir;
 
@@ -45,9 +45,9 @@ Number sqrt(Number x) { return {x.b, x.b->sqrt(x.value)}; }
 
 } // namespace
 
-Value schedule(TensorBuilder &b, const host::Schedule &schedule, Value rate, Value updates) {
+Value schedule(TensorBuilder &b, const Schedule &schedule, Value rate, Value updates) {
   Value step = b.cast(updates, b.getF64Type());
-  return host::rates::rateOf(schedule, Number{&b, rate}, Number{&b, step}).value;
+  return rates::rateOf(schedule, Number{&b, rate}, Number{&b, step}).value;
 }
 
 } // namespace ortc::train

@@ -3,13 +3,13 @@
 #pragma once
 
 #include "dialects/nn/TensorBuilder.h"
-#include "host/schedule.h"
+#include "support/Schedule.h"
 
 namespace ortc::train {
 
 /// The rate of a schedule, f64, for its base `rate` and the number of updates before this one, i64. The bits are those
 /// of Schedule::getRate.
-mlir::Value schedule(nn::TensorBuilder &builder, const host::Schedule &schedule, mlir::Value rate,
+mlir::Value schedule(nn::TensorBuilder &builder, const Schedule &schedule, mlir::Value rate,
                      mlir::Value updates);
 
 } // namespace ortc::train

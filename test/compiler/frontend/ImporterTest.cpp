@@ -4,8 +4,8 @@
 
 #include "compiler/frontend/Importer.h"
 #include "dialects/onnx/OnnxDialect.h"
-#include "host/data/mapped_file.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "support/MappedFile.h"
 
 #include <gtest/gtest.h>
 #include <random>
@@ -114,8 +114,8 @@ TEST(ImporterTest, AcceptedDamageImports) {
   std::mt19937 random(11); // NOLINT: the same damage every time
   size_t imported = 0;
   for (const char *name : {"types", "attributes", "functions", "branches", "old"}) {
-    std::shared_ptr<const host::MappedFile> file;
-    ASSERT_TRUE(host::MappedFile::open(kInputs + name + ".onnx", file).isOk());
+    std::shared_ptr<const MappedFile> file;
+    ASSERT_TRUE(MappedFile::open(kInputs + name + ".onnx", file).isOk());
     for (int round = 0; round < 400; ++round) {
       std::string damaged(file->getText());
       damaged[random() % std::min<size_t>(damaged.size(), 2048)] = static_cast<char>(random());

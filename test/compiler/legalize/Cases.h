@@ -63,7 +63,7 @@ struct LegalCase {
     ASSERT_TRUE(host::openData(base + ".npz", data).isOk());
     auto graph = *source->getOps<onnx::GraphOp>().begin();
     for (unsigned i = 0; i < graph.getBlock().getNumArguments(); ++i) {
-      host::Array array;
+      Array array;
       std::string name = graph.getInputName(i).str();
       if (data->has("in/" + name) && data->load("in/" + name, array).isOk() && !array.shape.empty())
         options.shapes.push_back({name, array.shape});
@@ -82,12 +82,12 @@ struct LegalCase {
         arguments.push_back(*HostTensor::fromAttribute(*tensor.getInitial()));
         continue;
       }
-      host::Array array;
+      Array array;
       std::string name = "in/" + function.getArgAttrOfType<mlir::StringAttr>(i, train::kInput).str();
       HostTensor tensor(mlir::cast<mlir::RankedTensorType>(argument.getType()));
       EXPECT_TRUE(data->has(name) && data->load(name, array).isOk()) << name << " is not fed";
-      EXPECT_EQ(array.bytes, host::getElementBytes(array.type) * static_cast<size_t>(tensor.size())) << name;
-      if (array.bytes == host::getElementBytes(array.type) * static_cast<size_t>(tensor.size()))
+      EXPECT_EQ(array.bytes, getElementBytes(array.type) * static_cast<size_t>(tensor.size())) << name;
+      if (array.bytes == getElementBytes(array.type) * static_cast<size_t>(tensor.size()))
         for (int64_t k = 0; k < tensor.size(); ++k)
           tensor.isFloat()
               ? tensor.setFloat(k, elementOf(array, k))

@@ -9,12 +9,12 @@
 namespace ortc::test {
 
 /// Whether elements of `type` are compared bit by bit.
-inline bool isExact(host::DataType type) { return type == host::DataType::Bool || host::isInteger(type); }
+inline bool isExact(DataType type) { return type == DataType::Bool || isInteger(type); }
 
 /// The bits of element i of an array of integers or booleans, above them zeros.
-inline uint64_t bitsOf(const host::Array &array, int64_t i) {
+inline uint64_t bitsOf(const Array &array, int64_t i) {
   uint64_t bits = 0;
-  size_t width = host::getElementBytes(array.type);
+  size_t width = getElementBytes(array.type);
   std::memcpy(&bits, array.data + i * width, width);
   return bits;
 }

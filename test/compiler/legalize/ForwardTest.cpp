@@ -19,20 +19,20 @@ static std::string folder() { return casesFolder("ORTC_LEGALIZE_CASES", "cases")
 namespace {
 
 /// The element type of a program's tensor for an array of the reference: its integers are signless.
-Type elementFor(host::DataType type, MLIRContext *context) {
+Type elementFor(DataType type, MLIRContext *context) {
   switch (type) {
-  case host::DataType::Float16:
+  case DataType::Float16:
     return Float16Type::get(context);
-  case host::DataType::BFloat16:
+  case DataType::BFloat16:
     return BFloat16Type::get(context);
-  case host::DataType::Float32:
+  case DataType::Float32:
     return Float32Type::get(context);
-  case host::DataType::Float64:
+  case DataType::Float64:
     return Float64Type::get(context);
-  case host::DataType::Bool:
+  case DataType::Bool:
     return IntegerType::get(context, 1);
   default:
-    return IntegerType::get(context, static_cast<unsigned>(8 * host::getElementBytes(type)));
+    return IntegerType::get(context, static_cast<unsigned>(8 * getElementBytes(type)));
   }
 }
 
@@ -43,16 +43,16 @@ uint64_t hostBits(const HostTensor &tensor, int64_t i) {
 }
 
 /// The `train.dtype` that belongs to an array of the reference; null for types that need none.
-Type dtypeOf(host::DataType type, MLIRContext *context) {
+Type dtypeOf(DataType type, MLIRContext *context) {
   auto isUnsigned = [&](unsigned width) { return IntegerType::get(context, width, IntegerType::Unsigned); };
   switch (type) {
-  case host::DataType::UInt8:
+  case DataType::UInt8:
     return isUnsigned(8);
-  case host::DataType::UInt16:
+  case DataType::UInt16:
     return isUnsigned(16);
-  case host::DataType::UInt32:
+  case DataType::UInt32:
     return isUnsigned(32);
-  case host::DataType::UInt64:
+  case DataType::UInt64:
     return isUnsigned(64);
   default:
     return {};
@@ -61,7 +61,7 @@ Type dtypeOf(host::DataType type, MLIRContext *context) {
 
 /// Of floating-point numbers the largest magnitude counts, as a program of that type could not do better: 1e-5 of it,
 /// 1e-3 for float16.
-void compare(const std::string &name, const HostTensor &got, Type dtype, const host::Array &want) {
+void compare(const std::string &name, const HostTensor &got, Type dtype, const Array &want) {
   ASSERT_EQ(dtype, dtypeOf(want.type, got.getType().getContext())) << name;
   ASSERT_EQ(got.getType().getElementType(), elementFor(want.type, got.getType().getContext())) << name;
   ASSERT_EQ(std::vector<int64_t>(got.getShape().begin(), got.getShape().end()), want.shape) << name;
@@ -70,7 +70,7 @@ void compare(const std::string &name, const HostTensor &got, Type dtype, const h
       ASSERT_EQ(hostBits(got, i), test::bitsOf(want, i)) << name << "[" << i << "]";
     return;
   }
-  double largest = 0.1, tolerance = want.type == host::DataType::Float16 ? 1e-3 : 1e-5;
+  double largest = 0.1, tolerance = want.type == DataType::Float16 ? 1e-3 : 1e-5;
   for (int64_t i = 0; i < got.size(); ++i)
     if (std::isfinite(elementOf(want, i)))
       largest = std::max(largest, std::fabs(elementOf(want, i)));
@@ -93,7 +93,7 @@ TEST_P(ForwardTest, GivesTheReferencesNumbers) {
   size_t compared = 0, wanted = 0;
   for (unsigned i = 0; i < results.size(); ++i) {
     auto name = function.getResultAttrOfType<StringAttr>(i, train::kOutput);
-    host::Array want;
+    Array want;
     if (!name || !subject.data->has("out/" + name.str()))
       continue;
     ASSERT_TRUE(subject.data->load("out/" + name.str(), want).isOk());

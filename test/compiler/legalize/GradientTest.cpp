@@ -78,15 +78,15 @@ TEST_P(GradientTest, AgreesWithPyTorch) {
     if (auto symbol = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradient))
       gradients[SymbolTable::lookupNearestSymbolFrom<train::TensorOp>(*subject.target, symbol).getName()] =
           results[i];
-  SmallVector<host::Array> wanted;
+  SmallVector<Array> wanted;
   for (const std::string &name : subject.data->getNames())
     if (name.rfind("grad/", 0) == 0) {
       wanted.emplace_back();
       ASSERT_TRUE(subject.data->load(name, wanted.back()).isOk());
-      for (size_t k = 0; k < wanted.back().bytes / host::getElementBytes(wanted.back().type); ++k)
+      for (size_t k = 0; k < wanted.back().bytes / getElementBytes(wanted.back().type); ++k)
         largest = std::max(largest, std::fabs(elementOf(wanted.back(), static_cast<int64_t>(k))));
     }
-  for (const host::Array &want : wanted) {
+  for (const Array &want : wanted) {
     std::string name = want.name.substr(5);
     ASSERT_TRUE(gradients.contains(name)) << name << " has no gradient";
     const HostTensor &got = gradients[name];

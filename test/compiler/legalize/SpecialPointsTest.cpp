@@ -58,7 +58,7 @@ TEST_P(SpecialPointsTest, FormulasHaveTheirDerivatives) {
     auto tensor = SymbolTable::lookupNearestSymbolFrom<train::TensorOp>(*subject.target, symbol);
     std::string formula = tensor.getName().str();
     HostTensor points = *HostTensor::fromAttribute(*tensor.getInitial());
-    host::Array want;
+    Array want;
     ASSERT_TRUE(subject.data->load("grad/" + formula, want).isOk()) << formula;
     ASSERT_EQ(points.size() * sizeof(double), want.bytes) << formula;
     ++compared;

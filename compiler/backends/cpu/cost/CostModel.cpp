@@ -14,7 +14,7 @@ CostModel getCostTable(const MachineModel &machine) {
 
 CostModel measureCostModel(int lanes) {
   CostModel model;
-  model.machine = host::measureMachine(lanes, 1);
+  model.machine = measureMachine(lanes, 1);
   model.isMeasured = true;
   return model;
 }

@@ -21,7 +21,7 @@
 namespace ortc::cpu {
 
 struct CostModel {
-  host::Machine machine;     ///< rates of one core, in f32
+  Machine machine;           ///< rates of one core, in f32
   bool isMeasured = false;   ///< on this machine; otherwise they are from the machine model
   double callSeconds = 3e-8; ///< to store the pointers to the buffers, and to call
 };

@@ -6,7 +6,7 @@
 // compiler/kernels/SumOrder.h.
 #pragma once
 
-#include "host/machine.h"
+#include "support/Machine.h"
 
 #include <cstdint>
 #include <limits>
@@ -77,7 +77,7 @@ struct ParallelModel {
 
 struct MachineModel {
   int64_t l2Bytes = 512 << 10; ///< second-level cache of a core
-  host::Machine core;          ///< rates of one core, in f32: how long work takes
+  Machine core;                ///< rates of one core, in f32: how long work takes
   TileModel tiles;
   ContractionModel contraction;
   MatrixUnitModel matrixUnit;

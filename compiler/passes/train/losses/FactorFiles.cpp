@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/passes/train/losses/FactorFiles.h"
 
-#include "host/data/convert.h"
-#include "host/data/mapped_file.h"
-#include "host/data/npy.h"
+#include "support/Convert.h"
+#include "support/MappedFile.h"
+#include "support/Npy.h"
 #include "support/Plural.h"
 
 #include <cmath>
@@ -15,10 +15,10 @@ namespace ortc::train {
 
 using nn::TensorBuilder;
 
-static Status readNpy(const std::string &path, host::Array &array) {
-  std::shared_ptr<const host::MappedFile> file;
-  ORTC_TRY(host::MappedFile::open(path, file));
-  return host::parseNpy(file->getData(), file->getBytes(), path, file, array);
+static Status readNpy(const std::string &path, Array &array) {
+  std::shared_ptr<const MappedFile> file;
+  ORTC_TRY(MappedFile::open(path, file));
+  return parseNpy(file->getData(), file->getBytes(), path, file, array);
 }
 
 /// Whether a file of shape `given` broadcasts to `shape`, as NumPy has it.
@@ -43,25 +43,25 @@ FailureOr<Value> readFactors(const LossOperands &operands) {
   auto fail = [&](const std::string &what) {
     return emitError(b.getLoc()) << "--loss " << operands.loss.text << ": " << what;
   };
-  host::Array array;
+  Array array;
   if (Status status = readNpy(path, array); !status.isOk())
     return fail(status.getMessage());
-  if (array.type != host::DataType::Float32 && array.type != host::DataType::Float64)
-    return fail(path + " holds " + host::getTypeName(array.type) + " but must hold float32 or float64");
+  if (array.type != DataType::Float32 && array.type != DataType::Float64)
+    return fail(path + " holds " + getTypeName(array.type) + " but must hold float32 or float64");
   auto prediction = TensorBuilder::typeOf(operands.prediction);
   const int64_t classes = prediction.getRank() == 0 ? 1 : prediction.getDimSize(operands.axis);
   if (areClasses && (array.shape.size() != 1 || array.shape[0] != classes))
-    return fail(path + " has shape " + host::formatShape(array.shape) + " but there are " +
+    return fail(path + " has shape " + formatShape(array.shape) + " but there are " +
                 formatCount(classes, "class", "classes"));
   if (!areClasses && !broadcasts(array.shape, prediction.getShape()))
-    return fail(path + " has shape " + host::formatShape(array.shape) +
+    return fail(path + " has shape " + formatShape(array.shape) +
                 ", which does not broadcast to the logits' " +
-                host::formatShape(host::Shape(prediction.getShape().begin(), prediction.getShape().end())));
-  const size_t size = host::getElementBytes(array.type);
+                formatShape(Shape(prediction.getShape().begin(), prediction.getShape().end())));
+  const size_t size = getElementBytes(array.type);
   SmallVector<APFloat> rounded;
   const bool isDouble = prediction.getElementType().isF64();
   for (size_t i = 0; i * size < array.bytes; ++i) {
-    double value = host::loadAsDouble(array.type, array.data + i * size);
+    double value = loadAsDouble(array.type, array.data + i * size);
     if (!(value >= 0) || std::isinf(isDouble ? value : static_cast<float>(value)))
       return fail(path + " has " + formatValue(value) + " at index " + std::to_string(i) +
                   " but factors must be finite and not negative");

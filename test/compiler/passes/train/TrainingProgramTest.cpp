@@ -162,8 +162,8 @@ TEST_F(TrainingProgramTest, SchedulesHaveTheBitsOfHosts) {
         "cosine_restarts:period=3,mult=3,min=0.01", "one_cycle:total=260", "one_cycle:total=1",
         "inverse_sqrt:warmup=9", "wsd:decay=91,total=281,anneal=sqrt"}) {
     SCOPED_TRACE(text);
-    host::Schedule rates;
-    ASSERT_TRUE(host::Schedule::parse(text, rates).isOk());
+    Schedule rates;
+    ASSERT_TRUE(Schedule::parse(text, rates).isOk());
     func::FuncOp function =
         func::FuncOp::create(UnknownLoc::get(&context), "f", FunctionType::get(&context, {}, {}));
     auto type = RankedTensorType::get({}, Float64Type::get(&context)),

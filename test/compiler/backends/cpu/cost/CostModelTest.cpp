@@ -47,7 +47,7 @@ TEST(CostModelTest, TableHasWiderAndNarrowerLevels) {
   EXPECT_DOUBLE_EQ(narrow.machine.flopRate, 28e9); // 8 a cycle
   EXPECT_DOUBLE_EQ(wide.machine.flopRate, 112e9);  // 32 a cycle
   double before = 1e30;
-  for (const ortc::host::CopyRate &rate : wide.machine.rates) {
+  for (const ortc::CopyRate &rate : wide.machine.rates) {
     EXPECT_LT(rate.bytesPerSecond, before);
     before = rate.bytesPerSecond;
   }

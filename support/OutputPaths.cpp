@@ -1,6 +1,6 @@
 // Checks of the files that a command is about to write.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/data/output_paths.h"
+#include "support/OutputPaths.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +12,7 @@
 
 namespace fs = std::filesystem;
 
-namespace ortc::host {
+namespace ortc {
 
 Status resolveOutput(const std::string &path, std::string &place) {
   place = path;
@@ -105,4 +105,4 @@ std::vector<NamedFile> listArtifactFiles(const std::string &path) {
           {"the artifact's", (folder / "manifest.json").string()}};
 }
 
-} // namespace ortc::host
+} // namespace ortc

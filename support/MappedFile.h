@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "host/data/file_guard.h"
+#include "support/FileGuard.h"
 #include "support/Status.h"
 
-namespace ortc::host {
+namespace ortc {
 
 /// The bytes of a regular file, mapped; unmapped when the last owner goes. Nothing waits for the writer of a pipe.
 class MappedFile {
@@ -70,4 +70,4 @@ inline uint32_t loadBig32(const uint8_t *from) {
 /// Reverses the bytes of each of `count` elements in place.
 void swapBytes(uint8_t *data, size_t count, size_t elementBytes);
 
-} // namespace ortc::host
+} // namespace ortc

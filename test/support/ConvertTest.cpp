@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 
-#include "host/data/convert.h"
+#include "support/Convert.h"
 #include "test/host/data_files.h"
 
 using namespace ortc;

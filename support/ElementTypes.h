@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace ortc::host {
+namespace ortc {
 
 /// ONNX's TensorProto.DataType.
 enum class DataType : uint8_t {
@@ -49,4 +49,4 @@ bool countBytes(const Shape &shape, DataType type, size_t &bytes);
 /// "[2, 3]".
 std::string formatShape(const Shape &shape);
 
-} // namespace ortc::host
+} // namespace ortc

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace ortc::host {
+namespace ortc {
 
 /// f32 FLOP/s of one core that does nothing but arithmetic on vectors of `lanes` lanes (a multiply-add counts as two):
 /// fused multiply-adds from 8 lanes on, multiplications and additions below. Takes about a millisecond. Zero where the
@@ -51,4 +51,4 @@ Machine measureMachine(int lanes, int threads);
 /// f32 lanes of the vectors that code for this architecture and these features has (format.h).
 int countLanes(uint32_t architecture, uint64_t features);
 
-} // namespace ortc::host
+} // namespace ortc

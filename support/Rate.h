@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/schedule.h"
+#include "support/Schedule.h"
 
-namespace ortc::host::rates {
+namespace ortc::rates {
 
 inline double number(double, double value) { return value; }
 inline double select(bool condition, double a, double b) { return condition ? a : b; }
@@ -176,4 +176,4 @@ template <typename Number> Number rateOf(const Schedule &schedule, Number base, 
   return select(step < top, base * ((step + 1.0) * (1.0 / double(schedule.warmup))), rate);
 }
 
-} // namespace ortc::host::rates
+} // namespace ortc::rates

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "host/data/data_source.h"
+#include "support/Array.h"
+#include "support/Status.h"
 
-namespace ortc::host {
+namespace ortc {
 
 /// Converts `count` elements; neither side needs to be aligned.
 using ConvertFn = void (*)(const uint8_t *from, uint8_t *to, size_t count);
@@ -25,4 +26,4 @@ double loadAsDouble(DataType type, const uint8_t *from);
 /// Of an integer or boolean type.
 int64_t loadAsInteger(DataType type, const uint8_t *from);
 
-} // namespace ortc::host
+} // namespace ortc

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "host/data/data_source.h"
+#include "support/Array.h"
+#include "support/Status.h"
 
-namespace ortc::host {
+namespace ortc {
 
 /// Takes the npy file in [data, data + bytes) apart; `where` begins messages. The array points into `data`
 /// unless byte order or Fortran order ask for a copy; `owner` is then replaced.
@@ -27,16 +28,7 @@ Status parseNpyHeader(const uint8_t *data, size_t bytes, size_t total, const std
 /// The array of that name without its values.
 Array describeNpy(const std::string &name, const NpyHeader &header);
 
-/// A file that is an array.
-struct NpyFile {
-  std::string name, path;
-};
-/// The name of an array that is given none: that of its file without ".npy".
-std::string nameNpyFile(const std::string &path);
-/// Each file is an array; there is at least one.
-Status openNpy(std::vector<NpyFile> files, std::unique_ptr<DataSource> &source);
-
 /// The bytes that precede the data of an array in an npy file of version 1.0. bfloat16 has no npy type.
 std::string formatNpyHeader(DataType type, const Shape &shape);
 
-} // namespace ortc::host
+} // namespace ortc

@@ -1,6 +1,6 @@
 // A read-only mapping of a whole file.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/data/mapped_file.h"
+#include "support/MappedFile.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace ortc::host {
+namespace ortc {
 
 static const char kNotRegular[] = ": is not a regular file";
 
@@ -77,4 +77,4 @@ void swapBytes(uint8_t *data, size_t count, size_t elementBytes) {
     std::reverse(data + i * elementBytes, data + (i + 1) * elementBytes);
 }
 
-} // namespace ortc::host
+} // namespace ortc

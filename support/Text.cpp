@@ -1,6 +1,6 @@
 // Numbers and sizes as text.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/text.h"
+#include "support/Text.h"
 
 #include <charconv>
 #include <cmath>
@@ -9,7 +9,7 @@
 
 #include "support/Printable.h"
 
-namespace ortc::host {
+namespace ortc {
 
 std::string formatNumber(double value) {
   if (std::isnan(value))
@@ -124,4 +124,11 @@ std::string formatBytesIn(uint64_t bytes, std::string_view unit) {
   return text + std::string(unit);
 }
 
-} // namespace ortc::host
+std::string joinWords(const std::vector<std::string> &words, const std::string &last) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " " + last + " " : ", ") + words[i];
+  return text;
+}
+
+} // namespace ortc

@@ -8,7 +8,7 @@
 
 #include "support/Status.h"
 
-namespace ortc::host {
+namespace ortc {
 
 struct Spec {
   std::string name;
@@ -27,7 +27,5 @@ Status readWhole(const Spec &spec, const std::string &what, const std::string &k
 
 /// "there are a, b and c", and which of them is meant where `name` is nearly one.
 std::string describeNames(const std::string &name, const std::vector<std::string> &names);
-/// "a, b and c".
-std::string joinWords(const std::vector<std::string> &words, const std::string &last = "and");
 
-} // namespace ortc::host
+} // namespace ortc

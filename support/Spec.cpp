@@ -1,15 +1,15 @@
 // Flags of the form NAME[:key=value,...].
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/spec.h"
+#include "support/Spec.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
-#include "host/text.h"
 #include "support/EditDistance.h"
+#include "support/Text.h"
 
-namespace ortc::host {
+namespace ortc {
 
 Status parseSpec(const std::string &text, const std::string &what, Spec &spec) {
   size_t colon = text.find(':');
@@ -64,11 +64,4 @@ std::string describeNames(const std::string &name, const std::vector<std::string
   return "there are " + joinWords(names) + suggestWord(name, names);
 }
 
-std::string joinWords(const std::vector<std::string> &words, const std::string &last) {
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? " " + last + " " : ", ") + words[i];
-  return text;
-}
-
-} // namespace ortc::host
+} // namespace ortc

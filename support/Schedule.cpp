@@ -1,6 +1,6 @@
 // Learning rates over time.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/schedule.h"
+#include "support/Schedule.h"
 
 #include <algorithm>
 #include <charconv>
@@ -14,8 +14,11 @@
 #include "host/spec.h"
 #include "host/text.h"
 #include "support/EditDistance.h"
+#include "support/Rate.h"
+#include "support/Spec.h"
+#include "support/Text.h"
 
-namespace ortc::host {
+namespace ortc {
 namespace {
 
 struct Kind {
@@ -284,4 +287,4 @@ bool Schedule::isFalling() const { return hasKey(kindOf(*this), "total"); }
 
 double Schedule::getRate(double base, int64_t step) const { return rates::rateOf(*this, base, double(step)); }
 
-} // namespace ortc::host
+} // namespace ortc

@@ -1,13 +1,13 @@
 // What must not stay behind when a signal ends the process: files and folders that are being made.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/data/half_made.h"
+#include "support/HalfMade.h"
 
 #include <atomic>
 #include <cerrno>
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace ortc::host {
+namespace ortc {
 
 // A handler of signals has nowhere else to look.
 constexpr int kMostAtOnce = 16;
@@ -55,4 +55,4 @@ void HalfMade::removeAll() {
   errno = before;
 }
 
-} // namespace ortc::host
+} // namespace ortc

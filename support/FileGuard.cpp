@@ -3,7 +3,7 @@
 //
 // Reading instead of mapping would need none of this, but takes a system call for every row of a shuffled batch: 0.9 us
 // instead of 0.1 us for a row of 256 bytes.
-#include "host/data/file_guard.h"
+#include "support/FileGuard.h"
 
 #include <csignal>
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace ortc::host {
+namespace ortc {
 namespace {
 
 // What a signal handler can reach.
@@ -109,4 +109,4 @@ GuardedRead::GuardedRead(const void *data, size_t bytes)
 
 GuardedRead::~GuardedRead() { waiting = nullptr; }
 
-} // namespace ortc::host
+} // namespace ortc

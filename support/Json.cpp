@@ -1,13 +1,13 @@
 // JSON that others wrote, and JSON for others.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/json.h"
+#include "support/Json.h"
 
 #include <set>
 #include <vector>
 
-#include "host/text.h"
+#include "support/Text.h"
 
-namespace ortc::host {
+namespace ortc {
 namespace {
 
 /// Reads a text without keeping it. The library's parser has a hook that sees as much, but makes it look through all
@@ -67,4 +67,4 @@ template nlohmann::ordered_json parseJson<nlohmann::ordered_json>(std::string_vi
 template std::string formatJson(const nlohmann::json &);
 template std::string formatJson(const nlohmann::ordered_json &);
 
-} // namespace ortc::host
+} // namespace ortc

@@ -5,7 +5,7 @@
 #include <csetjmp>
 #include <cstddef>
 
-namespace ortc::host {
+namespace ortc {
 
 /// Takes SIGBUS, for programs; libraries leave signals alone. A page of a mapped file that is no longer there
 /// then ends the process with status 1 and "TOOL: error: FILE: ...", whoever has mapped the file, unless a
@@ -34,4 +34,4 @@ template <typename Read> bool readGuarded(const void *data, size_t bytes, const 
   return true;
 }
 
-} // namespace ortc::host
+} // namespace ortc

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace ortc::host {
+namespace ortc {
 
 /// What `text` says. Discarded where it is no JSON, or has more objects and arrays in each other than `deepest`, which
 /// no file of ours has: copies and dumps recurse. `twice` gets a key that an object has twice, of which one is kept.
@@ -24,4 +24,4 @@ extern template nlohmann::ordered_json parseJson<nlohmann::ordered_json>(std::st
 extern template std::string formatJson(const nlohmann::json &);
 extern template std::string formatJson(const nlohmann::ordered_json &);
 
-} // namespace ortc::host
+} // namespace ortc

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-namespace ortc::host {
+namespace ortc {
 
 /// Whether an open file is (still) what bears the name. Fit for handlers of signals.
 bool isAt(int descriptor, const char *path);
@@ -42,4 +42,4 @@ private:
   int slot = -1;
 };
 
-} // namespace ortc::host
+} // namespace ortc

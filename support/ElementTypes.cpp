@@ -1,11 +1,11 @@
 // Element types of arrays and checked arithmetic on sizes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/types.h"
+#include "support/ElementTypes.h"
 
 #include <bit>
 #include <cmath>
 
-namespace ortc::host {
+namespace ortc {
 
 size_t getElementBytes(DataType type) {
   switch (type) {
@@ -140,4 +140,4 @@ std::string formatShape(const Shape &shape) {
   return text + "]";
 }
 
-} // namespace ortc::host
+} // namespace ortc

@@ -8,7 +8,7 @@
 
 #include "support/Status.h"
 
-namespace ortc::host {
+namespace ortc {
 
 enum class ScheduleKind {
   Constant,
@@ -26,7 +26,7 @@ enum class ScheduleKind {
 enum class Anneal { Linear, Cosine, Sqrt };
 
 /// `--lr-schedule KIND[:key=value,...]` of a host, `--schedule lr=KIND[:key=value,...]` of an artifact. Formulas are
-/// in host/rate.h.
+/// in support/Rate.h.
 struct Schedule {
   ScheduleKind kind = ScheduleKind::Constant;
   int64_t warmup = 0; ///< steps
@@ -72,4 +72,4 @@ constexpr int64_t kMostScheduledSteps = int64_t(1) << 50;
 /// "constant, linear, ... and wsd".
 std::string listSchedules();
 
-} // namespace ortc::host
+} // namespace ortc

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <gtest/gtest.h>
 
-#include "host/json.h"
-#include "host/text.h"
+#include "support/Json.h"
 #include "support/Printable.h"
+#include "support/Text.h"
 
 using namespace ortc;
 using namespace ortc::host;

@@ -1,6 +1,6 @@
 // A file that appears whole or not at all.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/data/atomic_file.h"
+#include "support/AtomicFile.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -9,9 +9,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "host/data/output_paths.h"
+#include "support/OutputPaths.h"
 
-namespace ortc::host {
+namespace ortc {
 namespace {
 
 constexpr char kSuffix[] = ".ortc-a.tmp"; // with another letter for everyone who writes at the same time
@@ -151,4 +151,4 @@ Status writeFile(const std::string &path, const std::string &contents) {
   return file.commit();
 }
 
-} // namespace ortc::host
+} // namespace ortc

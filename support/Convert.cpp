@@ -1,6 +1,6 @@
 // Conversion of array elements to the type a graph wants: one template over pairs of types.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/data/convert.h"
+#include "support/Convert.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,10 +8,10 @@
 #include <limits>
 #include <type_traits>
 
-#include "host/data/mapped_file.h"
-#include "host/text.h"
+#include "support/MappedFile.h"
+#include "support/Text.h"
 
-namespace ortc::host {
+namespace ortc {
 namespace {
 
 /// Narrow floats as types of their own, so that overloads see them.
@@ -230,4 +230,4 @@ Status planConversion(const Array &array, DataType type, const std::string &wher
   return Status();
 }
 
-} // namespace ortc::host
+} // namespace ortc

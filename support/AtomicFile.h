@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <string>
 
-#include "host/data/half_made.h"
+#include "support/HalfMade.h"
 #include "support/Status.h"
 
-namespace ortc::host {
+namespace ortc {
 
 /// Writes a file of its own beside `path`; commit() flushes it to the disk and renames it. Without commit() it is
 /// removed. Where `path` is a link, that is done beside its target. Refuses to replace what is no regular file.
@@ -50,4 +50,4 @@ private:
 /// The whole of a file in one go.
 Status writeFile(const std::string &path, const std::string &contents);
 
-} // namespace ortc::host
+} // namespace ortc

@@ -1,6 +1,6 @@
 // What this machine can do at most, measured, and the time that work takes at that speed.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/machine.h"
+#include "support/Machine.h"
 
 #include <algorithm>
 #include <atomic>
@@ -14,7 +14,7 @@
 #include <immintrin.h>
 #endif
 
-namespace ortc::host {
+namespace ortc {
 
 /// Time of this thread on a CPU.
 static double seconds() {
@@ -192,4 +192,4 @@ int countLanes(uint32_t architecture, uint64_t features) {
   return avx512 ? 16 : has(ORTC_X86_FMA) && has(ORTC_X86_AVX2) ? 8 : 4;
 }
 
-} // namespace ortc::host
+} // namespace ortc

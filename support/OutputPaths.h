@@ -7,7 +7,7 @@
 
 #include "support/Status.h"
 
-namespace ortc::host {
+namespace ortc {
 
 /// A file of a command, and what its user calls it.
 struct NamedFile {
@@ -32,4 +32,4 @@ Status checkNewFile(const NamedFile &folder, const NamedFile &output);
 /// The files of the artifact at `path`, as inputs.
 std::vector<NamedFile> listArtifactFiles(const std::string &path);
 
-} // namespace ortc::host
+} // namespace ortc

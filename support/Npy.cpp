@@ -1,14 +1,14 @@
 // The npy format, versions 1 to 3.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/data/npy.h"
+#include "support/Npy.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 
-#include "host/data/mapped_file.h"
+#include "support/MappedFile.h"
 
-namespace ortc::host {
+namespace ortc {
 namespace {
 
 constexpr size_t kMaxRank = 32;              // numpy's own limit
@@ -280,4 +280,4 @@ std::string formatNpyHeader(DataType type, const Shape &shape) {
   return header + dict;
 }
 
-} // namespace ortc::host
+} // namespace ortc

@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "support/Plural.h"
 
-namespace ortc::host {
+namespace ortc {
 
 /// The shortest text that reads back as the same double, or as the same float when the value is one. Values
 /// that are not finite give "nan", "inf", "-inf".
@@ -38,6 +39,8 @@ ByteUnit findByteUnit(std::string_view text);
 /// At least as much, in the unit that somebody has given another size in: "8.25GB"; digits alone
 /// of bytes.
 std::string formatBytesIn(uint64_t bytes, std::string_view unit);
-using ortc::formatCount;
 
-} // namespace ortc::host
+/// "a, b and c".
+std::string joinWords(const std::vector<std::string> &words, const std::string &last = "and");
+
+} // namespace ortc
