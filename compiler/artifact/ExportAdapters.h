@@ -3,14 +3,14 @@
 #pragma once
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/session.h"
+#include "engine/session/session.h"
 
 namespace ortc::artifact {
 
 /// Adds to every weight of the graph what its adapter adds, `scale B A`, computed in float64.
-Status mergeAdapters(const host::Artifact &artifact, host::Session &session, proto::GraphProto &graph);
+Status mergeAdapters(const engine::Artifact &artifact, engine::Session &session, proto::GraphProto &graph);
 
 /// Writes PEFT's two files into `folder`, which is made where it is not there.
-Status writePeftFolder(const host::Artifact &artifact, host::Session &session, const std::string &folder);
+Status writePeftFolder(const engine::Artifact &artifact, engine::Session &session, const std::string &folder);
 
 } // namespace ortc::artifact

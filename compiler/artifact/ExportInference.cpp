@@ -11,7 +11,7 @@
 namespace ortc::artifact {
 
 /// The manifest's entry for masks that the graph draws.
-static Status readMasks(const host::Artifact &artifact, bool &findsMasks, std::set<std::string> &wide) {
+static Status readMasks(const engine::Artifact &artifact, bool &findsMasks, std::set<std::string> &wide) {
   const void *section = nullptr;
   uint64_t bytes = 0;
   if (ortc_program_section(artifact.getProgram(), ORTC_SECTION_MANIFEST, &section, &bytes) != ORTC_OK)
@@ -34,7 +34,7 @@ static Status readMasks(const host::Artifact &artifact, bool &findsMasks, std::s
   return Status();
 }
 
-Status stopTraining(const host::Artifact &artifact, host::Session &session, proto::ModelProto &model,
+Status stopTraining(const engine::Artifact &artifact, engine::Session &session, proto::ModelProto &model,
                     frontend::InferenceReport &report) {
   bool findsMasks = true;
   std::set<std::string> wide;

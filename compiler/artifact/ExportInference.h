@@ -4,13 +4,13 @@
 
 #include "compiler/frontend/InferenceForm.h"
 #include "compiler/frontend/onnx.pb.h"
-#include "host/session.h"
+#include "engine/session/session.h"
 
 namespace ortc::artifact {
 
 /// Makes the graph of an artifact the one that it predicts with. `session` still has the weights of the artifact: what
 /// is a mask of dropout was found with them.
-Status stopTraining(const host::Artifact &artifact, host::Session &session, proto::ModelProto &model,
+Status stopTraining(const engine::Artifact &artifact, engine::Session &session, proto::ModelProto &model,
                     frontend::InferenceReport &report);
 
 /// The same of a file of ONNX, whose data may be in others. The result has its data.

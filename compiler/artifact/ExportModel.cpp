@@ -15,10 +15,10 @@
 #include "compiler/artifact/ExportQuantized.h"
 #include "compiler/artifact/ExportedData.h"
 #include "compiler/frontend/onnx.pb.h"
-#include "host/adapters.h"
-#include "host/averages.h"
-#include "host/report.h"
-#include "host/session.h"
+#include "engine/artifact/adapters.h"
+#include "engine/report.h"
+#include "engine/session/averages.h"
+#include "engine/session/session.h"
 #include "support/AtomicFile.h"
 #include "support/OutputPaths.h"
 #include "support/Text.h"
@@ -51,10 +51,10 @@ static bool hasData(const proto::TensorProto &tensor) {
 }
 
 /// Fills the initializers; counts those that came from the tensor table.
-static Status fillInitializers(const host::Artifact &artifact, host::Session &session,
+static Status fillInitializers(const engine::Artifact &artifact, engine::Session &session,
                                proto::GraphProto &graph, int64_t &filled) {
   std::set<std::string> quantized; // of these, mergeAdapters has the numbers
-  for (const host::Adapter &adapter : artifact.getAdapters())
+  for (const engine::Adapter &adapter : artifact.getAdapters())
     if (!adapter.quantized.empty())
       quantized.insert(adapter.weight);
   for (proto::TensorProto &initializer : *graph.mutable_initializer()) {
@@ -89,7 +89,7 @@ static Status fillInitializers(const host::Artifact &artifact, host::Session &se
 }
 
 /// The model of the source section, without the weights that the tensor table has.
-static Status readSource(const host::Artifact &artifact, proto::ModelProto &model) {
+static Status readSource(const engine::Artifact &artifact, proto::ModelProto &model) {
   const void *source = nullptr;
   uint64_t bytes = 0;
   ortc_status status = ortc_program_section(artifact.getProgram(), ORTC_SECTION_SOURCE, &source, &bytes);
@@ -114,8 +114,9 @@ static Status writeFile(const ExportOptions &options, const proto::ModelProto &m
   return writeFile(options.output, text);
 }
 
-static Status writeModel(const ExportOptions &options, const host::Artifact &artifact, host::Session &session,
-                         proto::ModelProto &model, const frontend::InferenceReport &report) {
+static Status writeModel(const ExportOptions &options, const engine::Artifact &artifact,
+                         engine::Session &session, proto::ModelProto &model,
+                         const frontend::InferenceReport &report) {
   int64_t filled = 0;
   ORTC_TRY(fillInitializers(artifact, session, *model.mutable_graph(), filled));
   ORTC_TRY(mergeAdapters(artifact, session, *model.mutable_graph()));
@@ -125,7 +126,7 @@ static Status writeModel(const ExportOptions &options, const host::Artifact &art
   size_t bytes = 0;
   ORTC_TRY(writeFile(options, model, bytes));
   size_t merged = artifact.getAdapters().size();
-  host::Reporter(options.quiet)
+  engine::Reporter(options.quiet)
       .line("wrote " + options.output + ": " + formatBytes(bytes) + ", " + formatCount(filled, "tensor") +
             " from " + (options.load.empty() ? "the artifact" : options.load) +
             (merged ? ", " + formatCount(int64_t(merged), "adapter") + " merged" : "") +
@@ -153,7 +154,7 @@ static Status exportFile(const ExportOptions &options) {
   ORTC_TRY(readForInference(options.artifact, model, report));
   size_t bytes = 0;
   ORTC_TRY(writeFile(options, model, bytes));
-  host::Reporter reporter(options.quiet);
+  engine::Reporter reporter(options.quiet);
   if (std::string warning = warnOfDraws(report); !warning.empty())
     reporter.warn(warning);
   reporter.line("wrote " + options.output + ": " + formatBytes(bytes) + describeInference(report));
@@ -175,7 +176,7 @@ static Status checkFolders(const ExportOptions &options) {
   if (std::filesystem::exists(options.adapter, error) &&
       !std::filesystem::is_directory(options.adapter, error))
     return Status::refusal(options.adapter + ": is a file, and --adapter writes a folder");
-  for (const char *file : {host::kPeftConfig, host::kPeftTensors})
+  for (const char *file : {engine::kPeftConfig, engine::kPeftTensors})
     if (std::filesystem::is_directory(options.adapter + "/" + file, error))
       return Status::refusal(options.adapter + "/" + file + ": is a folder, which is not replaced");
   return Status();
@@ -187,41 +188,41 @@ Status exportModel(const ExportOptions &options) {
   if (std::filesystem::path(options.artifact).extension() == ".onnx" &&
       std::filesystem::is_regular_file(options.artifact))
     return exportFile(options);
-  host::Artifact artifact;
-  ORTC_TRY(host::Artifact::open(options.artifact, artifact));
+  engine::Artifact artifact;
+  ORTC_TRY(engine::Artifact::open(options.artifact, artifact));
   proto::ModelProto model;
   if (!options.output.empty())
     ORTC_TRY(readSource(artifact, model));
   std::vector<NamedFile> inputs = listArtifactFiles(options.artifact), outputs;
-  for (NamedFile &file : host::listLoadedFiles(options.load))
+  for (NamedFile &file : engine::listLoadedFiles(options.load))
     inputs.push_back(std::move(file));
   if (!options.output.empty())
     outputs.push_back({"-o", options.output});
   if (!options.adapter.empty())
-    for (const char *file : {host::kPeftConfig, host::kPeftTensors})
+    for (const char *file : {engine::kPeftConfig, engine::kPeftTensors})
       outputs.push_back({"--adapter", options.adapter + "/" + file});
   ORTC_TRY(checkOutputs(inputs, outputs));
   ORTC_TRY(checkFolders(options));
-  host::Session session;
-  ORTC_TRY(host::Session::create(artifact, {1, false}, session));
+  engine::Session session;
+  ORTC_TRY(engine::Session::create(artifact, {1, false}, session));
   frontend::InferenceReport report;
   if (!options.output.empty() && !options.isForTraining)
     ORTC_TRY(stopTraining(artifact, session, model, report));
   if (!options.load.empty()) {
-    host::LoadResult loaded;
+    engine::LoadResult loaded;
     ORTC_TRY(session.load(options.load, loaded));
     if (!loaded.unused.empty())
-      host::Reporter(options.quiet).note(loaded.unused);
+      engine::Reporter(options.quiet).note(loaded.unused);
   }
-  ORTC_TRY(host::takeAverages(artifact, session, options.weights));
+  ORTC_TRY(engine::takeAverages(artifact, session, options.weights));
   if (std::string warning = warnOfDraws(report); !warning.empty())
-    host::Reporter(options.quiet).warn(warning);
+    engine::Reporter(options.quiet).warn(warning);
   if (!options.output.empty())
     ORTC_TRY(writeModel(options, artifact, session, model, report));
   if (options.adapter.empty())
     return Status();
   ORTC_TRY(writePeftFolder(artifact, session, options.adapter));
-  host::Reporter(options.quiet)
+  engine::Reporter(options.quiet)
       .line("wrote " + options.adapter + ": " +
             formatCount(int64_t(artifact.getAdapters().size()), "adapter"));
   return Status();

@@ -6,7 +6,7 @@
 
 namespace ortc::artifact {
 
-Status readTensor(const host::Artifact &artifact, host::Session &session, const ortc_tensor_info &tensor,
+Status readTensor(const engine::Artifact &artifact, engine::Session &session, const ortc_tensor_info &tensor,
                   DataType type, std::string &bytes) {
   auto stored = static_cast<DataType>(tensor.dtype);
   std::string name = tensor.name;

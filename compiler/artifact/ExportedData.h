@@ -3,12 +3,12 @@
 #pragma once
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/session.h"
+#include "engine/session/session.h"
 
 namespace ortc::artifact {
 
 /// The bytes of a tensor of the session in the dtype of the file: a float16 weight has a float32 master.
-Status readTensor(const host::Artifact &artifact, host::Session &session, const ortc_tensor_info &tensor,
+Status readTensor(const engine::Artifact &artifact, engine::Session &session, const ortc_tensor_info &tensor,
                   DataType type, std::string &bytes);
 
 /// The elements of that type.

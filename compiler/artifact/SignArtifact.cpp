@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "compiler/artifact/FileLayout.h"
-#include "host/artifact_path.h"
+#include "engine/artifact/artifact_path.h"
 #include "support/AtomicFile.h"
 #include "support/Printable.h"
 #include "support/Text.h"
@@ -30,27 +30,27 @@ static Expected<Bytes> makeRoom(const Bytes &file) {
   Section &section = sections.emplace_back();
   section.row.kind = ORTC_SECTION_SIGNATURE;
   section.row.name = ORTC_NONE;
-  section.owned.resize(sizeof(host::Signature));
+  section.owned.resize(sizeof(engine::Signature));
   return layOut(header, sections);
 }
 
-static void fillRoom(Bytes &file, const host::SigningKey &key) {
-  host::Signature signature =
+static void fillRoom(Bytes &file, const engine::SigningKey &key) {
+  engine::Signature signature =
       key.sign(file.data() + offsetof(ortc_file_header, sha256), sizeof(ortc_file_header::sha256));
   std::copy(signature.begin(), signature.end(), file.end() - signature.size());
 }
 
-Expected<Bytes> signArtifact(const Bytes &file, const host::SigningKey &key) {
+Expected<Bytes> signArtifact(const Bytes &file, const engine::SigningKey &key) {
   Expected<Bytes> result = makeRoom(file);
   if (result)
     fillRoom(*result, key);
   return result;
 }
 
-Status signArtifactFile(const std::string &path, const std::function<Expected<host::SigningKey>()> &getKey,
+Status signArtifactFile(const std::string &path, const std::function<Expected<engine::SigningKey>()> &getKey,
                         bool quiet) {
   std::string place;
-  ORTC_TRY(host::findArtifactFile(path, place));
+  ORTC_TRY(engine::findArtifactFile(path, place));
   Expected<Bytes> file = readBytes(place);
   if (!file)
     return file.getStatus();
@@ -59,32 +59,32 @@ Status signArtifactFile(const std::string &path, const std::function<Expected<ho
     return Status::failure(place + ": " + result.getStatus().getMessage());
   AtomicFile output(place);
   ORTC_TRY(output.open());
-  Expected<host::SigningKey> key = getKey();
+  Expected<engine::SigningKey> key = getKey();
   if (!key)
     return key.getStatus();
   fillRoom(*result, *key);
   ORTC_TRY(output.write(result->data(), result->size()));
   ORTC_TRY(output.commit());
   if (!quiet) {
-    host::PublicKey digest;
+    engine::PublicKey digest;
     std::memcpy(digest.data(), result->data() + offsetof(ortc_file_header, sha256), digest.size());
     std::printf("signed     %s\ndigest     %s\npublic key %s\n", makePrintable(place).c_str(),
-                host::formatKey(digest).c_str(), host::formatKey(key->getPublicKey()).c_str());
+                engine::formatKey(digest).c_str(), engine::formatKey(key->getPublicKey()).c_str());
   }
   return Status();
 }
 
-Status checkSignature(const ArtifactFile &file, const host::PublicKey &key) {
+Status checkSignature(const ArtifactFile &file, const engine::PublicKey &key) {
   const Bytes &bytes = file.artifact.signature;
-  host::Signature signature;
+  engine::Signature signature;
   if (bytes.empty())
     return Status::refusal("has no signature; ortc sign makes one");
   if (bytes.size() != signature.size())
     return Status::refusal("has a signature of " + formatCount(int64_t(bytes.size()), "byte") +
                            ", but one of Ed25519 has " + std::to_string(signature.size()));
   std::copy(bytes.begin(), bytes.end(), signature.begin());
-  if (!host::isSignedBy(key, file.hash, sizeof file.hash, signature))
-    return Status::refusal("is not signed by " + host::formatKey(key) +
+  if (!engine::isSignedBy(key, file.hash, sizeof file.hash, signature))
+    return Status::refusal("is not signed by " + engine::formatKey(key) +
                            ": another key, or a damaged signature");
   return Status();
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "compiler/artifact/ArtifactReader.h"
-#include "host/signing.h"
+#include "engine/artifact/signing.h"
 
 namespace ortc::artifact {
 
@@ -14,14 +14,14 @@ namespace ortc::artifact {
 /// the file as it is given back, which the runtime hands to ortc_host.verify: the hash of header and section table,
 /// which have the signature's place and size, and the hashes of all other sections. So every key signs the same
 /// digest. Fails where `file` is damaged.
-Expected<Bytes> signArtifact(const Bytes &file, const host::SigningKey &key);
+Expected<Bytes> signArtifact(const Bytes &file, const engine::SigningKey &key);
 
 /// The same with the artifact at `path`, which is replaced whole or stays as it is. Asks for the key, which may be made
 /// then, once the artifact is read and its folder can be written to. Prints what was signed, unless quiet.
-Status signArtifactFile(const std::string &path, const std::function<Expected<host::SigningKey>()> &getKey,
+Status signArtifactFile(const std::string &path, const std::function<Expected<engine::SigningKey>()> &getKey,
                         bool quiet);
 
 /// Refuses an artifact that has no signature, or none by this key.
-Status checkSignature(const ArtifactFile &file, const host::PublicKey &key);
+Status checkSignature(const ArtifactFile &file, const engine::PublicKey &key);
 
 } // namespace ortc::artifact

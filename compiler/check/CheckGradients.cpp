@@ -9,9 +9,9 @@
 #include "compiler/passes/train/Losses.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/train/TrainDialect.h"
-#include "host/artifact_path.h"
-#include "host/gradient_check.h"
-#include "host/report.h"
+#include "engine/artifact/artifact_path.h"
+#include "engine/report.h"
+#include "engine/session/gradient_check.h"
 #include "support/Json.h"
 #include "support/Printable.h"
 #include "support/Text.h"
@@ -71,7 +71,7 @@ private:
   Status checkDifferences();
   Status checkEvaluator();
   Status explain();
-  std::map<std::string, host::InputRange> findRanges();
+  std::map<std::string, engine::InputRange> findRanges();
   FailureOr<HostTensor> valueOf(func::FuncOp function, unsigned argument);
   ValueSource source() {
     return [this](func::FuncOp function, unsigned argument) { return valueOf(function, argument); };
@@ -81,9 +81,9 @@ private:
   const std::string &folder;
   ModuleOp parts;
   CheckResult &result;
-  host::Artifact artifact;
-  host::Session session;
-  const host::Entry *entry = nullptr;
+  engine::Artifact artifact;
+  engine::Session session;
+  const engine::Entry *entry = nullptr;
 };
 
 } // namespace
@@ -114,8 +114,8 @@ static SmallVector<StringRef> findSources(func::FuncOp function, Value value) {
 }
 
 /// The ranges of integer inputs, from the checks that their values reach.
-std::map<std::string, host::InputRange> Check::findRanges() {
-  std::map<std::string, host::InputRange> ranges;
+std::map<std::string, engine::InputRange> Check::findRanges() {
+  std::map<std::string, engine::InputRange> ranges;
   for (const char *name : {"backward_0", "forward_eval_0"}) {
     auto function = parts.lookupSymbol<func::FuncOp>(name);
     if (!function)
@@ -123,7 +123,7 @@ std::map<std::string, host::InputRange> Check::findRanges() {
     function.walk([&](nn::CheckIndexOp check) {
       for (StringRef source : findSources(function, check.getInput())) {
         auto [range, isNew] =
-            ranges.try_emplace(source.str(), host::InputRange{0, int64_t(check.getUpper())});
+            ranges.try_emplace(source.str(), engine::InputRange{0, int64_t(check.getUpper())});
         if (!isNew)
           range->second.high = std::min(range->second.high, int64_t(check.getUpper()));
       }
@@ -135,9 +135,9 @@ std::map<std::string, host::InputRange> Check::findRanges() {
 /// Fills the inputs with random numbers. Where an index is computed from an input (added to an offset, say),
 /// its range is narrower than the check's: it is halved until the program takes it.
 Status Check::draw() {
-  std::map<std::string, host::InputRange> ranges = findRanges();
+  std::map<std::string, engine::InputRange> ranges = findRanges();
   for (;;) {
-    ORTC_TRY(host::fillInputs(session, *entry, ranges, options.compile.seed));
+    ORTC_TRY(engine::fillInputs(session, *entry, ranges, options.compile.seed));
     double loss = 0;
     ortc_status told = ORTC_OK;
     Status status = session.step(*entry, loss, &told);
@@ -156,11 +156,11 @@ Status Check::draw() {
 Status Check::feed() {
   if (options.data.empty())
     return draw();
-  std::unique_ptr<host::DataSource> source;
-  ORTC_TRY(host::openData(options.data, source));
+  std::unique_ptr<engine::DataSource> source;
+  ORTC_TRY(engine::openData(options.data, source));
   std::vector<std::string> notes;
-  host::Batches batches;
-  ORTC_TRY(host::Batches::create(*source, entry->inputs, host::Remainder::Drop, batches, notes));
+  engine::Batches batches;
+  ORTC_TRY(engine::Batches::create(*source, entry->inputs, engine::Remainder::Drop, batches, notes));
   return session.feed(*entry, batches, 0, nullptr);
 }
 
@@ -192,7 +192,7 @@ FailureOr<HostTensor> Check::valueOf(func::FuncOp function, unsigned argument) {
     return toProgramLayout(values, tensor);
   }
   auto name = function.getArgAttrOfType<StringAttr>(argument, train::kInput);
-  host::TensorView view = name ? session.view(*entry, name.str()) : host::TensorView();
+  engine::TensorView view = name ? session.view(*entry, name.str()) : engine::TensorView();
   if (view.type == DataType::None)
     return failure();
   HostTensor result(cast<RankedTensorType>(function.getArgument(argument).getType()));
@@ -226,8 +226,8 @@ Status Check::readGradients(NamedValues &values) {
 Status Check::readOutputs(NamedValues &values) {
   double none = 0;
   ORTC_TRY(session.step(*entry, none));
-  for (const host::OutputSpec &output : entry->outputs) {
-    host::TensorView view = session.view(*entry, output.name);
+  for (const engine::OutputSpec &output : entry->outputs) {
+    engine::TensorView view = session.view(*entry, output.name);
     int64_t count = 0;
     (void)countElements(output.shape, count);
     for (int64_t i = 0; i < count; ++i)
@@ -252,13 +252,13 @@ Status Check::explain() {
 
 Status Check::checkDifferences() {
   ORTC_TRY(prepare(ORTC_ENTRY_GRADIENTS));
-  std::vector<host::TensorCheck> results;
-  host::GradientCheckOptions how;
+  std::vector<engine::TensorCheck> results;
+  engine::GradientCheckOptions how;
   how.seed = options.compile.seed;
   how.tolerance = options.tolerance.value_or(kDifferenceTolerance);
-  ORTC_TRY(host::checkGradients(session, artifact, *entry, how, results));
-  result.table += host::formatChecks(results, how.tolerance);
-  result.isGood = llvm::all_of(results, [](const host::TensorCheck &tensor) { return tensor.isGood; });
+  ORTC_TRY(engine::checkGradients(session, artifact, *entry, how, results));
+  result.table += engine::formatChecks(results, how.tolerance);
+  result.isGood = llvm::all_of(results, [](const engine::TensorCheck &tensor) { return tensor.isGood; });
   return result.isGood ? Status() : explain();
 }
 
@@ -317,8 +317,8 @@ Status Check::prepare(uint32_t role) {
 }
 
 Status Check::run() {
-  ORTC_TRY(host::Artifact::open(folder, artifact));
-  ORTC_TRY(host::Session::create(artifact, {0, false}, session));
+  ORTC_TRY(engine::Artifact::open(folder, artifact));
+  ORTC_TRY(engine::Session::create(artifact, {0, false}, session));
   return options.against == CheckAgainst::Evaluator ? checkEvaluator() : checkDifferences();
 }
 
@@ -346,8 +346,8 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
   if (const char *flag = findGraphFlag(options))
     return Status::refusal(options.model + ": " + flag +
                            " cannot be given for an artifact, which was compiled with its own; leave it out");
-  host::Artifact artifact;
-  ORTC_TRY(host::Artifact::open(options.model, artifact));
+  engine::Artifact artifact;
+  ORTC_TRY(engine::Artifact::open(options.model, artifact));
   if (!artifact.getAdapters().empty())
     return Status::refusal(options.model +
                            ": has adapters, which are checked with the model: ortc check MODEL --lora ...");
@@ -420,7 +420,7 @@ Status checkGradients(const CheckOptions &check, CheckResult &result) {
   options.channels.clear(); // whole gradients are checked
   std::string file;
   bool isArtifact = std::filesystem::path(options.model).extension() != ".onnx" &&
-                    host::findArtifactFile(options.model, file).isOk();
+                    engine::findArtifactFile(options.model, file).isOk();
   if (isArtifact)
     ORTC_TRY(readArtifact(check, temporary.path, options));
   else if (!options.qat.empty() && check.against == CheckAgainst::Differences)

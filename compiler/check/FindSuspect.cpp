@@ -3,7 +3,7 @@
 #include "compiler/check/FindSuspect.h"
 
 #include "compiler/evaluator/Evaluator.h"
-#include "host/difference.h"
+#include "engine/session/difference.h"
 #include "support/Random.h"
 #include "support/Text.h"
 
@@ -134,7 +134,7 @@ std::optional<unsigned> LocalCheck::run(double tolerance, double &error) {
     double value = f(0);
     if (!std::isfinite(value) || !std::isfinite(derivative))
       continue;
-    host::Difference difference = host::compareDerivative(
+    engine::Difference difference = engine::compareDerivative(
         f, value, derivative, {tolerance, 1e-9, 1e-4 * std::max(0.1, std::sqrt(norm))});
     if (difference.isGood)
       continue;

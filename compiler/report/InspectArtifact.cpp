@@ -13,7 +13,7 @@
 #include "compiler/artifact/SignArtifact.h"
 #include "compiler/report/CountLaunches.h"
 #include "compiler/report/MemoryText.h"
-#include "host/artifact_path.h"
+#include "engine/artifact/artifact_path.h"
 #include "support/Json.h"
 #include "support/MappedFile.h"
 #include "support/Plural.h"
@@ -136,7 +136,7 @@ static std::string describeLaunches(const artifact::Artifact &artifact, const ar
 
 Status inspectArtifact(const std::string &path) {
   std::string file;
-  ORTC_TRY(host::findArtifactFile(path, file));
+  ORTC_TRY(engine::findArtifactFile(path, file));
   Expected<artifact::ArtifactFile> read = artifact::readArtifactFile(file);
   if (!read)
     return fail(file, read.getStatus());
@@ -187,11 +187,11 @@ static std::string describeUnchecked(const artifact::Bytes &signature) {
 }
 
 Status verifyArtifact(const std::string &path, const std::string &publicKey, bool quiet) {
-  host::PublicKey key{};
+  engine::PublicKey key{};
   if (!publicKey.empty())
-    ORTC_TRY(host::readPublicKey(publicKey).moveTo(key));
+    ORTC_TRY(engine::readPublicKey(publicKey).moveTo(key));
   std::string file;
-  ORTC_TRY(host::findArtifactFile(path, file));
+  ORTC_TRY(engine::findArtifactFile(path, file));
   std::vector<artifact::SectionReport> sections;
   Expected<artifact::ArtifactFile> read = artifact::readArtifactFile(file, &sections);
   if (!quiet)
@@ -218,7 +218,7 @@ Status verifyArtifact(const std::string &path, const std::string &publicKey, boo
     std::printf("%s: %s, all digests are right%s\n", makePrintable(file).c_str(),
                 formatCount(int64_t(read->sections.size()), "section").c_str(),
                 (publicKey.empty() ? describeUnchecked(read->artifact.signature)
-                                   : ", signed by " + host::formatKey(key))
+                                   : ", signed by " + engine::formatKey(key))
                     .c_str());
   return Status();
 }

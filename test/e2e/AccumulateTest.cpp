@@ -69,8 +69,8 @@ TEST_F(AccumulateTest, ResumesInTheMiddleOfAGroup) {
 /// Gradients and update are the host's own loop: what accumulates is left alone.
 TEST_F(AccumulateTest, TheUpdateEntryAppliesJustItsGradients) {
   compile("a", "16", {"--accumulate", "4", "--gradients"});
-  std::unique_ptr<host::DataSource> data;
-  ASSERT_TRUE(host::openData(entry.data(), data).isOk());
+  std::unique_ptr<engine::DataSource> data;
+  ASSERT_TRUE(engine::openData(entry.data(), data).isOk());
   Session session(folder / "a");
   double loss = 0;
   session.writeSlice(*data, 0);
@@ -105,8 +105,8 @@ TEST_F(AccumulateTest, BatchNormSeesEverySlice) {
   auto pairs = save("pairs", "2", "pairs.safetensors"), before = save("still", "0", "before.safetensors"),
        moved = save("still", "2", "moved.safetensors"); // the statistics alone
 
-  std::unique_ptr<host::DataSource> data;
-  ASSERT_TRUE(host::openData(residual.data(), data).isOk());
+  std::unique_ptr<engine::DataSource> data;
+  ASSERT_TRUE(engine::openData(residual.data(), data).isOk());
   Session session(folder / "still");
   std::map<std::string, std::vector<double>> sums;
   for (size_t slice : {0, 1}) {

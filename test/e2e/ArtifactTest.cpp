@@ -215,8 +215,8 @@ TEST_F(ArtifactTest, OneSessionServesBothBindings) {
 TEST_F(ArtifactTest, ALabelOutOfRangeStopsTheStepAndChangesNothing) {
   ZooEntry entry("mlp-digits");
   compile("mlp-digits", folder / "artifact", {"--gradients", "--target", "native"});
-  std::unique_ptr<host::DataSource> data;
-  ASSERT_TRUE(host::openData(entry.data(), data).isOk());
+  std::unique_ptr<engine::DataSource> data;
+  ASSERT_TRUE(engine::openData(entry.data(), data).isOk());
   Session session(folder / "artifact");
   session.writeSlice(*data, 0);
   ASSERT_EQ(ortc_train_step(session.get(), nullptr), ORTC_OK) << session.message();
@@ -244,8 +244,8 @@ TEST_F(ArtifactTest, ALabelOutOfRangeStopsTheStepAndChangesNothing) {
 TEST_F(ArtifactTest, AnIndexOutOfRangeOfAnEmbeddingChangesNothing) {
   ZooEntry entry("gpt2-tiny");
   compile("gpt2-tiny", folder / "artifact", {"--target", "native"});
-  std::unique_ptr<host::DataSource> data;
-  ASSERT_TRUE(host::openData(entry.data(), data).isOk());
+  std::unique_ptr<engine::DataSource> data;
+  ASSERT_TRUE(engine::openData(entry.data(), data).isOk());
   Session session(folder / "artifact");
   session.writeSlice(*data, 0);
   auto before = session.readPersistent();

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "support/Random.h"
 #include "test/e2e/Models.h"
 #include "test/e2e/Tool.h"
@@ -47,7 +47,7 @@ protected:
     tensor->set_data_type(type);
     for (int64_t dim : dims)
       tensor->add_dims(dim);
-    tensor->set_raw_data(host::test::bytesOf(values));
+    tensor->set_raw_data(engine::test::bytesOf(values));
   }
   proto::NodeProto *node(const char *op, const std::vector<std::string> &inputs, const char *output) {
     auto *added = model.mutable_graph()->add_node();
@@ -142,10 +142,10 @@ protected:
       const auto *first = reinterpret_cast<const uint8_t *>(values.data());
       return std::vector<uint8_t>(first, first + values.size() * sizeof values[0]);
     };
-    ASSERT_TRUE(
-        host::writeNpz(folder / "data.npz", {{"x", DataType::Float32, {kBatch, kIn, kSize, kSize}, bytes(x)},
-                                             {"label", DataType::Int64, {kBatch}, bytes(label)}})
-            .isOk());
+    ASSERT_TRUE(engine::writeNpz(folder / "data.npz",
+                                 {{"x", DataType::Float32, {kBatch, kIn, kSize, kSize}, bytes(x)},
+                                  {"label", DataType::Int64, {kBatch}, bytes(label)}})
+                    .isOk());
     mustRun({"predict", folder / "model", "--data", folder / "data.npz", "-o", folder / "y.npz", "--quiet"});
     auto arrays = loadValues(folder / "y.npz");
     for (int n = 0; n < kBatch; ++n) {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "support/Npy.h"
 #include "test/e2e/Tool.h"
 
@@ -68,12 +68,12 @@ protected:
                           float third = 1) {
     std::vector<float> pixels(size_t(8 * width), 0.5f), weights(8, 1);
     weights[2] = third;
-    std::vector<host::OutputArray> arrays = {
+    std::vector<engine::OutputArray> arrays = {
         {"pixels", DataType::Float32, {8, width}, bytesOfAll(pixels)},
         {"label", DataType::Int64, {8}, bytesOfAll(std::vector<int64_t>(8, 3))}};
     if (!more.empty())
       arrays.push_back({more, DataType::Float32, {8}, bytesOfAll(weights)});
-    EXPECT_TRUE(host::writeNpz(folder / name, arrays).isOk());
+    EXPECT_TRUE(engine::writeNpz(folder / name, arrays).isOk());
     return folder / name;
   }
   /// The same as text, with a field of the fourth line.
@@ -146,10 +146,10 @@ TEST_F(BadInputTest, SequencesOfLabels) {
     inputs[1] = frames;
     targets[1] = 3;
     EXPECT_TRUE(
-        host::writeNpz(folder / "t.npz", {{"input_ids", DataType::Int64, {4, 16}, bytesOfAll(tokens)},
-                                          {"label", DataType::Int64, {16, 3}, bytesOfAll(label)},
-                                          {"input_lengths", DataType::Int64, {16}, bytesOfAll(inputs)},
-                                          {"target_lengths", DataType::Int64, {16}, bytesOfAll(targets)}})
+        engine::writeNpz(folder / "t.npz", {{"input_ids", DataType::Int64, {4, 16}, bytesOfAll(tokens)},
+                                            {"label", DataType::Int64, {16, 3}, bytesOfAll(label)},
+                                            {"input_lengths", DataType::Int64, {16}, bytesOfAll(inputs)},
+                                            {"target_lengths", DataType::Int64, {16}, bytesOfAll(targets)}})
             .isOk());
     return folder / "t.npz";
   };
@@ -189,9 +189,9 @@ TEST_F(BadInputTest, LabelsThatAreAllIgnored) {
             "); no label in 'label' counts: each is ignored (ignore_index -100) or has the factor 0, and");
   mustRun(train({"--loss", "cross_entropy", "--accumulate", "2:by=tokens", "--quiet"}, "model"));
   std::vector<float> pixels(8 * 64, 0.5f);
-  ASSERT_TRUE(host::writeNpz(folder / "d.npz",
-                             {{"pixels", DataType::Float32, {8, 64}, bytesOfAll(pixels)},
-                              {"label", DataType::Int64, {8}, bytesOfAll(std::vector<int64_t>(8, -100))}})
+  ASSERT_TRUE(engine::writeNpz(folder / "d.npz",
+                               {{"pixels", DataType::Float32, {8, 64}, bytesOfAll(pixels)},
+                                {"label", DataType::Int64, {8}, bytesOfAll(std::vector<int64_t>(8, -100))}})
                   .isOk());
   refuseRun(data, stop, 1, ": leave such samples out; no parameter was changed");
 }

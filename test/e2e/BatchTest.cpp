@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -80,7 +80,7 @@ protected:
   }
   /// Rows of made-up numbers for arrays of these names and widths.
   void writeData(const std::vector<std::pair<std::string, int64_t>> &arrays, int64_t rows) {
-    std::vector<host::OutputArray> written;
+    std::vector<engine::OutputArray> written;
     unsigned state = 1;
     for (const auto &[name, width] : arrays) {
       std::vector<float> values(size_t(rows * width));
@@ -89,7 +89,7 @@ protected:
       auto first = reinterpret_cast<const uint8_t *>(values.data());
       written.push_back({name, DataType::Float32, {rows, width}, {first, first + values.size() * 4}});
     }
-    EXPECT_TRUE(host::writeNpz(data, written).isOk());
+    EXPECT_TRUE(engine::writeNpz(data, written).isOk());
   }
   Outcome run(const std::vector<std::string> &flags = {}) {
     std::vector<std::string> arguments{"run",       folder / "a",       "--data", data,

@@ -58,8 +58,8 @@ protected:
   }
 
   void sameInTwoSegments() {
-    std::unique_ptr<host::DataSource> data;
-    ASSERT_TRUE(host::openData(entry.data(), data).isOk());
+    std::unique_ptr<engine::DataSource> data;
+    ASSERT_TRUE(engine::openData(entry.data(), data).isOk());
     Session fused(artifact), cut(artifact);
     expectSameInTwoSegments(fused, cut, *data, entry.steps);
   }

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -59,10 +59,10 @@ protected:
     EXPECT_NE(outcome.errors.find(message), std::string::npos) << outcome.errors;
   }
   /// The data of the entry with one array more, and without labels of tokens that the mask hides.
-  std::string withArray(host::OutputArray array) {
-    std::vector<host::OutputArray> arrays;
-    std::unique_ptr<host::DataSource> source;
-    EXPECT_TRUE(host::openData(entry.data(), source).isOk());
+  std::string withArray(engine::OutputArray array) {
+    std::vector<engine::OutputArray> arrays;
+    std::unique_ptr<engine::DataSource> source;
+    EXPECT_TRUE(engine::openData(entry.data(), source).isOk());
     auto known = loadValues(entry.data());
     const Values &mask = valuesOf(known, "attention_mask");
     for (const std::string &name : source->getNames()) {
@@ -77,14 +77,14 @@ protected:
     }
     std::string path = folder / (array.name + ".npz");
     arrays.push_back(std::move(array));
-    EXPECT_TRUE(host::writeNpz(path, arrays).isOk());
+    EXPECT_TRUE(engine::writeNpz(path, arrays).isOk());
     return path;
   }
-  static host::OutputArray makeLengths(const std::string &name, const std::vector<int32_t> &values) {
-    host::OutputArray array{name,
-                            DataType::Int32,
-                            {int64_t(values.size())},
-                            std::vector<uint8_t>(values.size() * sizeof(int32_t))};
+  static engine::OutputArray makeLengths(const std::string &name, const std::vector<int32_t> &values) {
+    engine::OutputArray array{name,
+                              DataType::Int32,
+                              {int64_t(values.size())},
+                              std::vector<uint8_t>(values.size() * sizeof(int32_t))};
     std::memcpy(array.data.data(), values.data(), array.data.size());
     return array;
   }
@@ -127,7 +127,7 @@ TEST_P(BucketsTest, ChoosesForTheSamplesOfAStep) {
   std::string byMask = train("mask", 25, {"--buckets", "length=attention_mask"});
   std::string byLengths = train("lengths", 25, {"--buckets", "length=lengths"});
   EXPECT_EQ(readTensors(byMask), readTensors(byLengths));
-  host::OutputArray column = makeLengths("column", lengths);
+  engine::OutputArray column = makeLengths("column", lengths);
   column.shape.push_back(1);
   data = withArray(column);
   EXPECT_EQ(readTensors(train("column", 25, {"--buckets", "length=column"})), readTensors(byMask));
@@ -191,14 +191,14 @@ TEST_P(BucketsRefusalTest, SaysWhatDoesNotFit) {
   expectRefusal(entry.data(), {"--buckets", "length="}, "'length=' must be length=ARRAY");
   expectRefusal(entry.data(), {"--buckets", "length=attention_mask", "--binding", "b0"},
                 "--buckets chooses the binding of every step, and --binding one for all; give one of them");
-  host::OutputArray real{"real", DataType::Float32, {20}, std::vector<uint8_t>(80)};
+  engine::OutputArray real{"real", DataType::Float32, {20}, std::vector<uint8_t>(80)};
   expectRefusal(withArray(real), {"--buckets", "length=real"},
                 "array 'real' is float32, and lengths and masks of --buckets are integers", 1);
   expectRefusal(
       withArray(makeLengths("few", std::vector<int32_t>(19, 5))), {"--buckets", "length=few"},
       "array 'few' has shape [19], and --buckets needs a length for each of 20 samples, or a row of a mask",
       1);
-  host::OutputArray narrow = makeLengths("narrow", std::vector<int32_t>(20 * 7, 1));
+  engine::OutputArray narrow = makeLengths("narrow", std::vector<int32_t>(20 * 7, 1));
   narrow.shape = {20, 7};
   expectRefusal(
       withArray(narrow), {"--buckets", "length=narrow"},

@@ -72,8 +72,8 @@ class ChannelsModelTest : public ChannelsTest, public testing::WithParamInterfac
 TEST_P(ChannelsModelTest, AStepIsThatOfAllTensorsWithTheOtherChannelsFrozen) {
   const Case &model = GetParam();
   ZooEntry entry(model.model);
-  std::unique_ptr<host::DataSource> data;
-  ASSERT_TRUE(host::openData(entry.data(), data).isOk());
+  std::unique_ptr<engine::DataSource> data;
+  ASSERT_TRUE(engine::openData(entry.data(), data).isOk());
   const std::vector<std::string> sgd{"--optimizer", "sgd:lr=0.5"};
   compile("all", model.model, sgd);
   Session all(folder / "all");
@@ -271,7 +271,7 @@ TEST_F(ChannelsTest, NothingIsAsLargeAsTheTensor) {
     tensor->add_dims(columns);
     std::string data;
     for (int64_t i = 0; i < rows * columns; ++i)
-      data += host::test::bytesOf(float(std::sin(double(i)) * 0.05));
+      data += engine::test::bytesOf(float(std::sin(double(i)) * 0.05));
     tensor->set_raw_data(data);
   };
   weight("first", 64, 2048); // of a MatMul: channels are its columns

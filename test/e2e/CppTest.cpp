@@ -20,7 +20,7 @@ protected:
         "--gradients", "--max-workers", "2",  "--target", "native",      "--quiet"};
     arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
     mustRun(arguments);
-    EXPECT_TRUE(host::openData(entry.data(), data).isOk());
+    EXPECT_TRUE(engine::openData(entry.data(), data).isOk());
   }
   std::string file() const { return artifact + "/model.ortc"; }
 
@@ -47,7 +47,7 @@ protected:
   TemporaryFolder folder;
   ZooEntry entry;
   std::string artifact;
-  std::unique_ptr<host::DataSource> data;
+  std::unique_ptr<engine::DataSource> data;
 };
 
 bool hasSameBits(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }

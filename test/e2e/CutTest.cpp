@@ -148,8 +148,8 @@ protected:
 /// Steps with a loss of the host's, and compares.
 void CutTest::agree(Session &session,
                     const std::function<std::vector<double>(const std::string &, bool)> &read) {
-  std::unique_ptr<host::DataSource> data;
-  ASSERT_TRUE(host::openData(entry.data(), data).isOk());
+  std::unique_ptr<engine::DataSource> data;
+  ASSERT_TRUE(engine::openData(entry.data(), data).isOk());
   std::map<std::string, Values> arrays = loadValues(entry.data());
   const ortc_tensor_info info = find(session, output);
   const std::vector<int64_t> dims(info.dims, info.dims + info.rank);

@@ -22,7 +22,7 @@ protected:
 
   DeviceBitsTest() : entry(std::get<0>(GetParam())), artifact(folder / "artifact") {
     EXPECT_EQ(compile(artifact, {"--gradients"}).status, 0);
-    EXPECT_TRUE(host::openData(entry.data(), data).isOk());
+    EXPECT_TRUE(engine::openData(entry.data(), data).isOk());
   }
 
   Outcome compile(const std::string &path, const std::vector<std::string> &flags) {
@@ -130,7 +130,7 @@ protected:
   TemporaryFolder folder;
   ZooEntry entry;
   std::string artifact;
-  std::unique_ptr<host::DataSource> data;
+  std::unique_ptr<engine::DataSource> data;
 };
 
 } // namespace

@@ -51,7 +51,7 @@ constexpr size_t kPositions[] = {0, 1, 2, 3, 4, 8, 16, 32, 64, 128};
 class DeviceFaultsTest : public testing::TestWithParam<Model> {
 protected:
   DeviceFaultsTest() : entry(GetParam().name), artifact(folder / "artifact") {
-    EXPECT_TRUE(host::openData(entry.data(), data).isOk());
+    EXPECT_TRUE(engine::openData(entry.data(), data).isOk());
   }
   void compile(const std::vector<std::string> &targets) {
     std::vector<std::string> arguments{
@@ -100,7 +100,7 @@ protected:
   TemporaryFolder folder;
   ZooEntry entry;
   std::string artifact;
-  std::unique_ptr<host::DataSource> data;
+  std::unique_ptr<engine::DataSource> data;
 };
 
 } // namespace

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/artifact/ArtifactReader.h"
-#include "test/host/data_files.h"
+#include "test/engine/data_files.h"
 
 namespace ortc::test {
 
@@ -18,7 +18,7 @@ template <typename Row> static Row rowAt(const artifact::Bytes &bytes, uint64_t 
 }
 
 std::vector<Image> imagesOf(const std::string &file) {
-  std::string text = host::test::readFile(file);
+  std::string text = engine::test::readFile(file);
   auto read = artifact::readArtifact(artifact::Bytes(text.begin(), text.end()));
   EXPECT_TRUE(read) << read.getStatus().getMessage();
   std::vector<Image> images;

@@ -8,7 +8,7 @@
 #include <regex>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/e2e/DeviceImages.h"
 #include "test/e2e/Models.h"
 #include "test/e2e/Tool.h"
@@ -64,8 +64,8 @@ TEST_F(DeviceFadingTest, PortableHasTheBitsOfProcessors) {
   ASSERT_NO_FATAL_FAILURE(compile(entry.model(), flags));
   std::vector<uint8_t> images(64 * 64 * sizeof(float)), labels(64 * sizeof(int64_t));
   std::string zeros = folder / "zeros.npz", after[2];
-  ASSERT_TRUE(host::writeNpz(zeros, {{"pixels", DataType::Float32, {64, 64}, images},
-                                     {"label", DataType::Int64, {64}, labels}})
+  ASSERT_TRUE(engine::writeNpz(zeros, {{"pixels", DataType::Float32, {64, 64}, images},
+                                       {"label", DataType::Int64, {64}, labels}})
                   .isOk());
   for (int number : {0, 1}) {
     std::string device = number ? "cuda" : "cpu", file = folder / (device + ".safetensors");
@@ -113,8 +113,8 @@ protected:
     for (int64_t &label : labels)
       label = random() % kClasses;
     data = folder / "data.npz";
-    EXPECT_TRUE(host::writeNpz(data, {{"words", DataType::Int64, {kSteps * kBatch, kWords}, bytes(words)},
-                                      {"label", DataType::Int64, {kSteps * kBatch}, bytes(labels)}})
+    EXPECT_TRUE(engine::writeNpz(data, {{"words", DataType::Int64, {kSteps * kBatch, kWords}, bytes(words)},
+                                        {"label", DataType::Int64, {kSteps * kBatch}, bytes(labels)}})
                     .isOk());
   }
 

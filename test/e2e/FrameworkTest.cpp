@@ -6,7 +6,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/e2e/Models.h"
 #include "test/e2e/Session.h"
 
@@ -160,7 +160,7 @@ TEST_F(FrameworkTest, WeightsComeFromElsewhere) {
   std::vector<uint8_t> bytes(x.size() * sizeof(float));
   std::memcpy(bytes.data(), x.data(), bytes.size());
   const Shape shape{kBatch, kChannels, kPoints};
-  ASSERT_TRUE(host::writeNpz(folder / "x.npz", {{"x", DataType::Float32, shape, bytes}}).isOk());
+  ASSERT_TRUE(engine::writeNpz(folder / "x.npz", {{"x", DataType::Float32, shape, bytes}}).isOk());
   std::vector<std::string> predict{"predict",        folder / "a", "--data",
                                    folder / "x.npz", "-o",         folder / "p.npz"};
   Outcome outcome = runTool(predict);
@@ -179,8 +179,8 @@ TEST_F(FrameworkTest, WeightsComeFromElsewhere) {
 /// Gradients of filters have the layout of their parameters, which is dense where these are the host's.
 TEST_F(FrameworkTest, GradientsAreReadBesideBoundParameters) {
   const ZooEntry entry("lenet");
-  std::unique_ptr<host::DataSource> data;
-  ASSERT_TRUE(host::openData(entry.data(), data).isOk());
+  std::unique_ptr<engine::DataSource> data;
+  ASSERT_TRUE(engine::openData(entry.data(), data).isOk());
   auto build = [&](const std::string &name, const std::vector<std::string> &more) {
     std::vector<std::string> arguments{"train",    entry.model(), "-o",      folder / name,
                                        "--target", "native",      "--quiet", "--gradients"};

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -45,9 +45,9 @@ protected:
       for (int64_t k = 0; k < 10; ++k)
         values.push_back(float((i + k) % 6) * 0.2f);
     }
-    auto write = [&](const std::string &name, std::vector<host::OutputArray> more) {
+    auto write = [&](const std::string &name, std::vector<engine::OutputArray> more) {
       more.push_back({"pixels", DataType::Float32, {160, 64}, bytesOfAll(x)});
-      EXPECT_TRUE(host::writeNpz(folder / name, more).isOk());
+      EXPECT_TRUE(engine::writeNpz(folder / name, more).isOk());
     };
     write("values.npz",
           {{"label", DataType::Float32, {160, 10}, bytesOfAll(values)},

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -29,10 +29,10 @@ protected:
     for (size_t i = 0; i < label.data.size(); ++i)
       y[i * 10 + size_t(label.data[i])] = 1;
     std::string path = folder / "onehot.npz";
-    EXPECT_TRUE(
-        host::writeNpz(path, {{"pixels", DataType::Float32, pixels.shape, bytesOfAll(x)},
-                              {"label", DataType::Float32, {int64_t(label.data.size()), 10}, bytesOfAll(y)}})
-            .isOk());
+    EXPECT_TRUE(engine::writeNpz(
+                    path, {{"pixels", DataType::Float32, pixels.shape, bytesOfAll(x)},
+                           {"label", DataType::Float32, {int64_t(label.data.size()), 10}, bytesOfAll(y)}})
+                    .isOk());
     return path;
   }
   std::vector<double> losses(const std::string &model, const std::string &loss, const std::string &data) {

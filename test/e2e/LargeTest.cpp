@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/e2e/Models.h"
 #include "test/e2e/Tool.h"
 
@@ -85,9 +85,10 @@ protected:
       return raw;
     };
     std::string data = folder / "data.npz";
-    EXPECT_TRUE(host::writeNpz(data, {{"x", DataType::Float32, {kSteps * kRows, kColumns}, bytes(x)},
-                                      {"label", DataType::Float32, {kSteps * kRows, columns}, bytes(label)}})
-                    .isOk());
+    EXPECT_TRUE(
+        engine::writeNpz(data, {{"x", DataType::Float32, {kSteps * kRows, kColumns}, bytes(x)},
+                                {"label", DataType::Float32, {kSteps * kRows, columns}, bytes(label)}})
+            .isOk());
     std::vector<std::string> arguments{"train",    folder.write("model.onnx", model),
                                        "-o",       folder / "a",
                                        "--loss",   "mse",

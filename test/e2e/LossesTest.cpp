@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "support/Npy.h"
 #include "test/e2e/Tool.h"
 
@@ -43,12 +43,12 @@ protected:
         values.push_back(float((i + k) % 6) * 0.2f);
     }
     std::string path = folder / "digits.npz";
-    host::OutputArray label = {"label", DataType::Int64, {50}, bytesOfAll(indices)};
+    engine::OutputArray label = {"label", DataType::Int64, {50}, bytesOfAll(indices)};
     if (areValues)
       label = {"label", DataType::Float32, {50, 10}, bytesOfAll(values)};
-    EXPECT_TRUE(host::writeNpz(path, {{"pixels", DataType::Float32, {50, 64}, bytesOfAll(x)},
-                                      label,
-                                      {"sample_weight", DataType::Float32, {50}, bytesOfAll(weight)}})
+    EXPECT_TRUE(engine::writeNpz(path, {{"pixels", DataType::Float32, {50, 64}, bytesOfAll(x)},
+                                        label,
+                                        {"sample_weight", DataType::Float32, {50}, bytesOfAll(weight)}})
                     .isOk());
     return path;
   }
@@ -185,10 +185,10 @@ protected:
     for (size_t i = 0; i < x.size(); ++i)
       x[i] = float(i * 7 % 11) / 4 - 1;
     EXPECT_TRUE(
-        host::writeNpz(folder / "d.npz", {{"x", DataType::Float32, {6, 2, 4}, bytesOfAll(x)},
-                                          {"label", DataType::Int64, {2, 3}, bytesOfAll(label)},
-                                          {"input_lengths", DataType::Int64, {2}, bytesOfAll(frames)},
-                                          {"target_lengths", DataType::Int64, {2}, bytesOfAll(lengths)}})
+        engine::writeNpz(folder / "d.npz", {{"x", DataType::Float32, {6, 2, 4}, bytesOfAll(x)},
+                                            {"label", DataType::Int64, {2, 3}, bytesOfAll(label)},
+                                            {"input_lengths", DataType::Int64, {2}, bytesOfAll(frames)},
+                                            {"target_lengths", DataType::Int64, {2}, bytesOfAll(lengths)}})
             .isOk());
     return runTool({"run", folder / "a", "--data", folder / "d.npz", "--steps", "3", "--save", folder / "ck",
                     "--metrics", folder / "m.jsonl"});

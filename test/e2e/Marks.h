@@ -42,7 +42,7 @@ void addInitializer(proto::GraphProto *graph, const std::string &name, int type,
   tensor->set_data_type(type);
   for (int64_t dim : dims)
     tensor->add_dims(dim);
-  tensor->set_raw_data(host::test::bytesOf(values));
+  tensor->set_raw_data(engine::test::bytesOf(values));
 }
 
 /// `loss` is the sum of a value.
@@ -95,10 +95,10 @@ protected:
 
   std::string writeData() {
     auto array = [](const std::vector<float> &values) {
-      return host::test::npyOf("<f4", "(2, 3)", host::test::bytesOf(values));
+      return engine::test::npyOf("<f4", "(2, 3)", engine::test::bytesOf(values));
     };
-    return folder.write("d.npz",
-                        host::test::zip({{"x.npy", array(kX)}, {"label.npy", array(std::vector<float>(6))}}));
+    return folder.write(
+        "d.npz", engine::test::zip({{"x.npy", array(kX)}, {"label.npy", array(std::vector<float>(6))}}));
   }
 
   /// The gradients of the first step.

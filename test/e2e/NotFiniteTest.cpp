@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/e2e/Models.h"
 #include "test/e2e/Tool.h"
 
@@ -86,11 +86,11 @@ protected:
   /// Rows of x, two a step; labels are ones.
   std::string write(const std::vector<float> &x) {
     const auto rows = int64_t(x.size() / 3);
-    EXPECT_TRUE(
-        host::writeNpz(folder / "d.npz",
-                       {{"x", DataType::Float32, {rows, 3}, bytesOfAll(x)},
-                        {"label", DataType::Float32, {rows, 3}, bytesOfAll(std::vector<float>(x.size(), 1))}})
-            .isOk());
+    EXPECT_TRUE(engine::writeNpz(
+                    folder / "d.npz",
+                    {{"x", DataType::Float32, {rows, 3}, bytesOfAll(x)},
+                     {"label", DataType::Float32, {rows, 3}, bytesOfAll(std::vector<float>(x.size(), 1))}})
+                    .isOk());
     return folder / "d.npz";
   }
   /// The one message of a run that fails, which must not leave `saved` changed.

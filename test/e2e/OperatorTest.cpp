@@ -7,9 +7,9 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/e2e/Tool.h"
-#include "test/host/cases.h"
+#include "test/engine/cases.h"
 
 using namespace ortc;
 using namespace ortc::test;
@@ -22,9 +22,9 @@ class OperatorTest : public testing::TestWithParam<std::string> {
 protected:
   /// Writes the arrays `in/NAME` under their own names and gives the flags that bind their shapes.
   std::vector<std::string> prepareInputs(const std::string &base) {
-    std::unique_ptr<host::DataSource> source;
-    EXPECT_TRUE(host::openData(base + ".npz", source).isOk());
-    std::vector<host::OutputArray> inputs;
+    std::unique_ptr<engine::DataSource> source;
+    EXPECT_TRUE(engine::openData(base + ".npz", source).isOk());
+    std::vector<engine::OutputArray> inputs;
     std::vector<std::string> flags;
     for (const std::string &name : source->getNames()) {
       Array array;
@@ -40,7 +40,7 @@ protected:
         array.shape = {1}; // one slice of a scalar
       inputs.push_back({name.substr(3), array.type, array.shape, {array.data, array.data + array.bytes}});
     }
-    EXPECT_TRUE(host::writeNpz(folder / "inputs.npz", inputs).isOk());
+    EXPECT_TRUE(engine::writeNpz(folder / "inputs.npz", inputs).isOk());
     return flags;
   }
 
@@ -103,7 +103,7 @@ class DeviceOperatorTest : public OperatorTest {};
 
 TEST_P(DeviceOperatorTest, GeneratedCodeGivesTheReferencesNumbers) { agree("sm_80", {"--device", "cuda"}); }
 
-INSTANTIATE_TEST_SUITE_P(Cases, OperatorTest, testing::ValuesIn(host::test::listCases(casesFolder())),
-                         host::test::testName);
-INSTANTIATE_TEST_SUITE_P(Cases, DeviceOperatorTest, testing::ValuesIn(host::test::listCases(casesFolder())),
-                         host::test::testName);
+INSTANTIATE_TEST_SUITE_P(Cases, OperatorTest, testing::ValuesIn(engine::test::listCases(casesFolder())),
+                         engine::test::testName);
+INSTANTIATE_TEST_SUITE_P(Cases, DeviceOperatorTest, testing::ValuesIn(engine::test::listCases(casesFolder())),
+                         engine::test::testName);

@@ -39,9 +39,10 @@ protected:
   std::vector<double> tableGradient(const proto::ModelProto &model, const std::vector<T> &ids) {
     outcome = train(model, {"--loss", "output:loss", "--freeze", "onnx.*"});
     EXPECT_EQ(outcome.status, 0) << outcome.errors;
-    std::string array = host::test::npyOf(sizeof(T) == 4 ? "<i4" : "<i8", "(5,)", host::test::bytesOf(ids));
+    std::string array =
+        engine::test::npyOf(sizeof(T) == 4 ? "<i4" : "<i8", "(5,)", engine::test::bytesOf(ids));
     mustRun({"gradients", folder / "a", "--data",
-             folder.write("d.npz", host::test::zip({{"ids.npy", array}})), "-o", folder / "g.safetensors",
+             folder.write("d.npz", engine::test::zip({{"ids.npy", array}})), "-o", folder / "g.safetensors",
              "--quiet"});
     return loadValues(folder / "g.safetensors")["table"].data;
   }
@@ -114,8 +115,8 @@ TEST_F(OwnOperatorsTest, AdaptersDoNotTrainThePaddingRow) {
   outcome = train(model, {"--loss", "output:loss", "--lora", "table:rank=1"});
   ASSERT_EQ(outcome.status, 0) << outcome.errors;
   std::string ids =
-      host::test::npyOf("<i8", "(5,)", host::test::bytesOf(std::vector<int64_t>{0, 1, 2, 1, 3}));
-  mustRun({"gradients", folder / "a", "--data", folder.write("d.npz", host::test::zip({{"ids.npy", ids}})),
+      engine::test::npyOf("<i8", "(5,)", engine::test::bytesOf(std::vector<int64_t>{0, 1, 2, 1, 3}));
+  mustRun({"gradients", folder / "a", "--data", folder.write("d.npz", engine::test::zip({{"ids.npy", ids}})),
            "-o", folder / "g.safetensors", "--quiet"});
   const std::vector<double> a = loadValues(folder / "g.safetensors")["table.lora_embedding_A"].data;
   ASSERT_EQ(a.size(), 4u);

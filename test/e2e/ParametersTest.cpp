@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "ortc/ortc.hpp"
 #include "support/ElementTypes.h"
 #include "test/e2e/Models.h"
@@ -50,10 +50,10 @@ protected:
     describe(graph->add_output(), "loss", type, {});
     folder.write("m.onnx", model.SerializeAsString());
     std::string bytes = bytesOf(x);
-    ASSERT_TRUE(
-        host::writeNpz(folder / "x.npz",
-                       {{"x", DataType::Float32, {count}, std::vector<uint8_t>(bytes.begin(), bytes.end())}})
-            .isOk());
+    ASSERT_TRUE(engine::writeNpz(
+                    folder / "x.npz",
+                    {{"x", DataType::Float32, {count}, std::vector<uint8_t>(bytes.begin(), bytes.end())}})
+                    .isOk());
   }
 
   Outcome compile(const std::string &parameters, const std::string &lr,

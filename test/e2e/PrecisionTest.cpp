@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -143,14 +143,14 @@ INSTANTIATE_TEST_SUITE_P(Zoo, ChunkedHeadTest,
 TEST(ChunkedHeadLabelsTest, MayAllBeIgnored) {
   TemporaryFolder folder;
   ZooEntry entry("gpt2-tiny");
-  host::OutputArray tokens{"input_ids", DataType::Int64, {4, 16}, std::vector<uint8_t>(4 * 16 * 8)},
+  engine::OutputArray tokens{"input_ids", DataType::Int64, {4, 16}, std::vector<uint8_t>(4 * 16 * 8)},
       label = tokens;
   label.name = "label";
   for (size_t i = 0; i < label.data.size(); i += 8) {
     const int64_t ignored = -100;
     std::memcpy(label.data.data() + i, &ignored, sizeof ignored);
   }
-  ASSERT_TRUE(host::writeNpz(folder / "data.npz", {tokens, label}).isOk());
+  ASSERT_TRUE(engine::writeNpz(folder / "data.npz", {tokens, label}).isOk());
   mustRun({"train", entry.model(), "-o", folder / "artifact", "--loss", "cross_entropy:axis=-1", "--shape",
            "batch=4,sequence=16", "--gradients", "--head-chunk", "16", "--target", "native", "--quiet"});
   mustRun({"gradients", folder / "artifact", "--data", folder / "data.npz", "-o", folder / "g.safetensors",

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -90,9 +90,9 @@ protected:
   }
   /// The data of the convolutional model with another first number.
   void writeWith(float first, const std::string &path) {
-    std::unique_ptr<host::DataSource> data;
-    ASSERT_TRUE(host::openData(source("conv/data.npz"), data).isOk());
-    std::vector<host::OutputArray> arrays;
+    std::unique_ptr<engine::DataSource> data;
+    ASSERT_TRUE(engine::openData(source("conv/data.npz"), data).isOk());
+    std::vector<engine::OutputArray> arrays;
     for (const std::string &name : data->getNames()) {
       Array from;
       ASSERT_TRUE(data->load(name, from).isOk());
@@ -100,7 +100,7 @@ protected:
       if (from.type == DataType::Float32)
         std::memcpy(arrays.back().data.data(), &first, sizeof first);
     }
-    ASSERT_TRUE(host::writeNpz(path, arrays).isOk());
+    ASSERT_TRUE(engine::writeNpz(path, arrays).isOk());
   }
   void expectRefusal(const std::vector<std::string> &flags, const std::string &message) {
     Outcome outcome = runTool(flags);

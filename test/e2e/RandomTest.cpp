@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/e2e/Models.h"
 #include "test/e2e/Session.h"
 
@@ -157,13 +157,13 @@ protected:
     std::vector<float> values;
   };
   void writeData(const std::vector<Array> &arrays) {
-    std::vector<host::OutputArray> written;
+    std::vector<engine::OutputArray> written;
     for (const Array &array : arrays) {
       std::vector<uint8_t> bytes(array.values.size() * 4);
       std::memcpy(bytes.data(), array.values.data(), bytes.size());
       written.push_back({array.name, DataType::Float32, array.shape, bytes});
     }
-    ASSERT_TRUE(host::writeNpz(folder / "data.npz", written).isOk());
+    ASSERT_TRUE(engine::writeNpz(folder / "data.npz", written).isOk());
   }
 
   std::vector<std::string> trainCommand(const std::string &name, const std::vector<std::string> &flags) {
@@ -406,8 +406,8 @@ TEST_F(RandomTest, SameBitsInTwoSegments) {
   std::vector<std::string> flags = kNet;
   flags.push_back("--gradients");
   compile("a", flags);
-  std::unique_ptr<host::DataSource> data;
-  ASSERT_TRUE(host::openData(folder / "data.npz", data).isOk());
+  std::unique_ptr<engine::DataSource> data;
+  ASSERT_TRUE(engine::openData(folder / "data.npz", data).isOk());
   Session fused(folder / "a"), cut(folder / "a");
   for (int step = 0; step < 4; ++step) {
     double fusedLoss = 0, cutLoss = 0;
@@ -445,8 +445,8 @@ TEST_F(RandomTest, InferenceExportsTrainWhenAsked) {
 TEST_F(RandomTest, SeedsOfHosts) {
   buildSum(0.5f, true);
   compile("a", {"--cotangents", "y"});
-  std::unique_ptr<host::DataSource> data;
-  ASSERT_TRUE(host::openData(folder / "data.npz", data).isOk());
+  std::unique_ptr<engine::DataSource> data;
+  ASSERT_TRUE(engine::openData(folder / "data.npz", data).isOk());
   auto draw = [&](std::optional<double> seed, int steps) {
     Session session(folder / "a");
     session.writeSlice(*data, 0);

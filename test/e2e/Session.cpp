@@ -25,7 +25,7 @@ Session::~Session() {
   ortc_program_close(program);
 }
 
-void Session::writeSlice(const host::DataSource &source, size_t step) {
+void Session::writeSlice(const engine::DataSource &source, size_t step) {
   for (const std::string &name : source.getNames()) {
     ortc_tensor_info info{};
     info.size = sizeof(info);
@@ -53,7 +53,7 @@ std::map<std::string, Bytes> Session::readPersistent() const {
   return result;
 }
 
-void expectSameInTwoSegments(Session &whole, Session &cut, const host::DataSource &data, int steps) {
+void expectSameInTwoSegments(Session &whole, Session &cut, const engine::DataSource &data, int steps) {
   for (int step = 0; step < steps; ++step) {
     double wholeLoss = 0, cutLoss = 0;
     whole.writeSlice(data, step);

@@ -29,7 +29,7 @@ public:
   std::string message() const { return ortc_session_message(session); }
 
   /// Writes the `step`-th slice of every array of `source` that is an input of the binding in use.
-  void writeSlice(const host::DataSource &source, size_t step);
+  void writeSlice(const engine::DataSource &source, size_t step);
   /// Every parameter, state and scalar by name: what a step may change.
   std::map<std::string, Bytes> readPersistent() const;
 
@@ -40,6 +40,6 @@ private:
 
 /// Whole training steps of one session, and gradients and update of the other, give the same bits after each; between
 /// the two no parameter has changed.
-void expectSameInTwoSegments(Session &whole, Session &cut, const host::DataSource &data, int steps);
+void expectSameInTwoSegments(Session &whole, Session &cut, const engine::DataSource &data, int steps);
 
 } // namespace ortc::test

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "support/Npy.h"
 #include "test/e2e/Session.h"
 #include "test/e2e/Tool.h"
@@ -112,22 +112,22 @@ TEST_F(SeveralLossesTest, EachHasWeightsOfItsOwn) {
     Shape shape = {int64_t(samples)};
     if (values.size() != samples)
       shape.push_back(int64_t(values.size() / samples));
-    return host::OutputArray{name, DataType::Float32, shape, bytesOfAll(narrow)};
+    return engine::OutputArray{name, DataType::Float32, shape, bytesOfAll(narrow)};
   };
   auto classes = [&](const std::string &name) {
     std::vector<int64_t> indices;
     for (uint64_t bits : arrays["label.classes"].bits)
       indices.push_back(int64_t(bits));
-    return host::OutputArray{name, DataType::Int64, {int64_t(samples)}, bytesOfAll(indices)};
+    return engine::OutputArray{name, DataType::Int64, {int64_t(samples)}, bytesOfAll(indices)};
   };
   std::vector<double> weights, others;
   for (size_t i = 0; i < samples; ++i) {
     weights.push_back(double(i % 4) * 0.5);
     others.push_back(double(i % 3) + 0.25);
   }
-  auto write = [&](const std::string &name, std::vector<host::OutputArray> all) {
+  auto write = [&](const std::string &name, std::vector<engine::OutputArray> all) {
     all.push_back(floats("x", arrays["x"].data));
-    EXPECT_TRUE(host::writeNpz(folder / name, all).isOk());
+    EXPECT_TRUE(engine::writeNpz(folder / name, all).isOk());
   };
   write("data.npz",
         {floats("label.boxes", arrays["label.boxes"].data), floats("sample_weight.boxes", weights),
@@ -243,8 +243,8 @@ TEST_F(SeveralLossesTest, Float32IsWithinItsRounding) {
 
 TEST_F(SeveralLossesTest, HostsReadEachLossAndSetItsWeight) {
   compile("a", {"--gradients", "--accumulate", "2"});
-  std::unique_ptr<host::DataSource> data;
-  ASSERT_TRUE(host::openData(source("data.npz"), data).isOk());
+  std::unique_ptr<engine::DataSource> data;
+  ASSERT_TRUE(engine::openData(source("data.npz"), data).isOk());
   Session session(folder / "a");
   session.writeSlice(*data, 0);
   auto read = [&](const std::string &name) {
@@ -299,8 +299,8 @@ TEST_F(SeveralLossesTest, ChecksGradientsOfAllLosses) {
 
 TEST_F(SeveralLossesTest, TrainOutputsAreThePredictionsBeforeTheUpdate) {
   compile("a", {"--train-outputs", "classes", "--train-outputs", "left", "--accumulate", "2"});
-  std::unique_ptr<host::DataSource> data;
-  ASSERT_TRUE(host::openData(source("data.npz"), data).isOk());
+  std::unique_ptr<engine::DataSource> data;
+  ASSERT_TRUE(engine::openData(source("data.npz"), data).isOk());
   Session session(folder / "a");
   session.writeSlice(*data, 0);
   auto read = [&](const std::string &name, size_t columns) {
@@ -381,8 +381,8 @@ TEST_F(SeveralLossesTest, NoTokensAtAllAreNotANumber) {
   std::vector<float> x(32 * 6, 0.5f);
   std::vector<int64_t> label(32, -100);
   label[0] = 1; // of the first two slices one has a label, of the others none
-  ASSERT_TRUE(host::writeNpz(folder / "none.npz", {{"x", DataType::Float32, {32, 6}, bytesOfAll(x)},
-                                                   {"label", DataType::Int64, {32}, bytesOfAll(label)}})
+  ASSERT_TRUE(engine::writeNpz(folder / "none.npz", {{"x", DataType::Float32, {32, 6}, bytesOfAll(x)},
+                                                     {"label", DataType::Int64, {32}, bytesOfAll(label)}})
                   .isOk());
   Words words{"run",     folder / "a", "--data",     folder / "none.npz", "--no-shuffle",
               "--quiet", "--save",     folder / "c", "--metrics",         folder / "none.jsonl"};

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -43,7 +43,7 @@ protected:
     }
     data = folder / "data.npz";
     EXPECT_TRUE(
-        host::writeNpz(data, {{"ids", DataType::Int64, {8}, ids}, {"label", DataType::Int64, {8}, labels}})
+        engine::writeNpz(data, {{"ids", DataType::Int64, {8}, ids}, {"label", DataType::Int64, {8}, labels}})
             .isOk());
     path = folder.write("m.onnx", model.SerializeAsString());
   }

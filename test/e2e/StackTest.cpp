@@ -201,8 +201,8 @@ TEST_P(RuntimeStackTest, RuntimeAddsLittle) {
   for (size_t t = 0; t < artifact.codes.size(); ++t)
     if ((ortc_host_features() & artifact.codes[t].features) == artifact.codes[t].features)
       code = targets[t]["stack"][0]["caller"];
-  std::unique_ptr<host::DataSource> data;
-  ASSERT_TRUE(host::openData(ZooEntry(GetParam()).data(), data).isOk());
+  std::unique_ptr<engine::DataSource> data;
+  ASSERT_TRUE(engine::openData(ZooEntry(GetParam()).data(), data).isOk());
   Session session(compiled());
   session.writeSlice(*data, 0);
   ASSERT_EQ(ortc_train_step(session.get(), nullptr), ORTC_OK) << session.message();

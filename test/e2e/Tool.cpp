@@ -3,7 +3,7 @@
 #include "test/e2e/Tool.h"
 
 #include "test/compiler/legalize/Exact.h"
-#include "test/host/cases.h"
+#include "test/engine/cases.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -77,8 +77,8 @@ Outcome mustRun(const std::vector<std::string> &arguments) {
 
 std::map<std::string, Values> loadValues(const std::string &path) {
   std::map<std::string, Values> result;
-  std::unique_ptr<host::DataSource> source;
-  if (Status status = host::openData(path, source); !status.isOk()) {
+  std::unique_ptr<engine::DataSource> source;
+  if (Status status = engine::openData(path, source); !status.isOk()) {
     ADD_FAILURE() << status.getMessage();
     return result;
   }
@@ -93,7 +93,7 @@ std::map<std::string, Values> loadValues(const std::string &path) {
     values.shape = array.shape;
     int64_t count = static_cast<int64_t>(array.bytes / getElementBytes(array.type));
     for (int64_t i = 0; i < count; ++i)
-      values.data.push_back(host::test::elementOf(array, i));
+      values.data.push_back(engine::test::elementOf(array, i));
     for (int64_t i = 0; isExact(array.type) && i < count; ++i)
       values.bits.push_back(bitsOf(array, i));
   }

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "host/data/data_source.h"
-#include "test/host/data_files.h"
+#include "engine/data/data_source.h"
+#include "test/engine/data_files.h"
 
 namespace ortc::test {
 
-using host::test::readFile;
-using host::test::TemporaryFolder;
+using engine::test::readFile;
+using engine::test::TemporaryFolder;
 
 /// Path below test/ in the source tree.
 std::string sourcePath(const std::string &name);

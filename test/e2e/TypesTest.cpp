@@ -11,9 +11,9 @@
 
 using namespace ortc;
 using namespace ortc::test;
-using host::test::bytesOf;
-using host::test::npyOf;
-using host::test::zip;
+using engine::test::bytesOf;
+using engine::test::npyOf;
+using engine::test::zip;
 using proto::TensorProto;
 
 namespace {
@@ -59,10 +59,10 @@ protected:
   }
 
   /// Predicts with these npy members and opens what came out.
-  void predict(const std::vector<host::test::ZipMember> &members) {
+  void predict(const std::vector<engine::test::ZipMember> &members) {
     mustRun({"predict", folder / "a", "--data", folder.write("d.npz", zip(members)), "-o", folder / "p.npz",
              "--quiet"});
-    ASSERT_TRUE(host::openData(folder / "p.npz", predicted).isOk());
+    ASSERT_TRUE(engine::openData(folder / "p.npz", predicted).isOk());
   }
 
   template <typename T> std::vector<T> output(const std::string &name, DataType type) {
@@ -76,7 +76,7 @@ protected:
 
   TemporaryFolder folder;
   proto::ModelProto model;
-  std::unique_ptr<host::DataSource> predicted;
+  std::unique_ptr<engine::DataSource> predicted;
 };
 
 TEST_F(TypesTest, UnsignedIntegersStayUnsigned) {
@@ -143,7 +143,7 @@ TEST_F(TypesTest, DenormalNumbersAreZeroOnEveryThreadOrNumbersOnAll) {
       SCOPED_TRACE(std::string(numerics) + ", threads " + threads);
       mustRun(
           {"predict", folder / "a", "--data", data, "-o", folder / "p.npz", "--threads", threads, "--quiet"});
-      ASSERT_TRUE(host::openData(folder / "p.npz", predicted).isOk());
+      ASSERT_TRUE(engine::openData(folder / "p.npz", predicted).isOk());
       // 1e-40 is a float, but a denormal one.
       EXPECT_EQ(output<float>("square", DataType::Float32), std::vector<float>(count, square));
       EXPECT_EQ(output<float>("twice", DataType::Float32), std::vector<float>(count, 2e-20f));
@@ -217,7 +217,7 @@ TEST_F(TypesTest, OutputsMayBeInputsAndInitializers) {
   addOutput("y", TensorProto::FLOAT, {2, 2});
   addOutput("x", TensorProto::FLOAT, {2, 2});
   addOutput("w", TensorProto::FLOAT, {2, 2});
-  host::test::ZipMember x{"x.npy", npyOf("<f4", "(2, 2)", bytesOf(std::vector<float>{1, 0, 0, 2}))};
+  engine::test::ZipMember x{"x.npy", npyOf("<f4", "(2, 2)", bytesOf(std::vector<float>{1, 0, 0, 2}))};
   for (const char *loss : {"none", "mse"}) {
     std::vector<std::string> flags{"--loss", loss};
     if (flags[1] != "none")

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/e2e/Session.h"
 
 using namespace ortc;
@@ -130,8 +130,8 @@ TEST_F(UpdateTest, SkippedUpdatesMoveNoAverage) {
 /// A loop without a host's schedule; and the base is a number that a host may set.
 TEST_F(UpdateTest, AStepKnowsItsRate) {
   mustCompile("inside", {"--optimizer", "sgd:lr=0.5", "--schedule", "lr=multistep:milestones=1,gamma=1e-12"});
-  std::unique_ptr<host::DataSource> data;
-  ASSERT_TRUE(host::openData(entry.data(), data).isOk());
+  std::unique_ptr<engine::DataSource> data;
+  ASSERT_TRUE(engine::openData(entry.data(), data).isOk());
   Session session(folder / "inside");
   auto before = session.readPersistent();
   session.writeSlice(*data, 0);
@@ -402,7 +402,7 @@ protected:
       auto first = reinterpret_cast<const uint8_t *>(&value);
       bytes.insert(bytes.end(), first, first + sizeof value);
     }
-    EXPECT_TRUE(host::writeNpz(folder / name, {{tensor, DataType::Float32, shape, bytes}}).isOk());
+    EXPECT_TRUE(engine::writeNpz(folder / name, {{tensor, DataType::Float32, shape, bytes}}).isOk());
     return folder / name;
   }
 };

@@ -1,6 +1,6 @@
 // Artifacts in the runtime: everything that a host may do with an opened file, short of a step.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/artifact.h"
+#include "engine/artifact/artifact.h"
 #include "test/fuzz/Target.h"
 
 #include <algorithm>
@@ -128,8 +128,8 @@ bool fuzzArtifact(Input file) {
     useProgram(program);
   ortc_program_close(program);
 
-  host::Artifact artifact;
-  if (host::Artifact::open(onDisk.getPath(), artifact).isOk())
+  engine::Artifact artifact;
+  if (engine::Artifact::open(onDisk.getPath(), artifact).isOk())
     artifact.readKernels();
   return isTaken;
 }

@@ -1,6 +1,6 @@
 // Checkpoints, into a session of the artifact that is the first seed of the target `artifact`.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/position.h"
+#include "engine/session/position.h"
 #include "ortc/ortc.h"
 #include "test/fuzz/Target.h"
 
@@ -58,8 +58,8 @@ bool fuzzCheckpoint(Input file) {
     demand(after == before, "a refused checkpoint changed the session");
     return false;
   }
-  std::optional<host::Position> position;
-  (void)host::parsePosition(metadata, "checkpoint", position);
+  std::optional<engine::Position> position;
+  (void)engine::parsePosition(metadata, "checkpoint", position);
   demand(ortc_checkpoint_read(session, after.data(), after.size(), nullptr) == ORTC_OK,
          "what was taken cannot be written and read again");
   demand(write(session) == after, "what was taken is not what is written");

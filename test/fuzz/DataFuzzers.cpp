@@ -1,8 +1,8 @@
 // Data files: every array that is in one, read whole and converted to what graphs want.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/data/csv.h"
-#include "host/data/tar.h"
-#include "host/data/tokens.h"
+#include "engine/data/csv.h"
+#include "engine/data/tar.h"
+#include "engine/data/tokens.h"
 #include "support/Convert.h"
 #include "support/Npy.h"
 #include "test/fuzz/Target.h"
@@ -29,7 +29,7 @@ void useArray(const Array &array) {
   }
 }
 
-bool useSource(const host::DataSource &source) {
+bool useSource(const engine::DataSource &source) {
   bool isTaken = false;
   for (const std::string &name : source.getNames()) {
     demand(source.has(name), "an array that is listed is not there");
@@ -46,32 +46,32 @@ bool useSource(const host::DataSource &source) {
 
 bool fuzzNpz(Input file) {
   MemoryFile onDisk(file);
-  std::unique_ptr<host::DataSource> source;
-  if (host::openNpz(onDisk.getPath(), source).isOk())
+  std::unique_ptr<engine::DataSource> source;
+  if (engine::openNpz(onDisk.getPath(), source).isOk())
     return useSource(*source);
   return false;
 }
 
 bool fuzzSafetensors(Input file) {
   MemoryFile onDisk(file);
-  std::unique_ptr<host::DataSource> source;
-  if (host::openSafetensors(onDisk.getPath(), source).isOk())
+  std::unique_ptr<engine::DataSource> source;
+  if (engine::openSafetensors(onDisk.getPath(), source).isOk())
     return useSource(*source);
   return false;
 }
 
 bool fuzzIdx(Input file) {
   MemoryFile onDisk(file);
-  std::unique_ptr<host::DataSource> source;
-  if (host::openIdx(onDisk.getPath(), onDisk.getPath(), source).isOk())
+  std::unique_ptr<engine::DataSource> source;
+  if (engine::openIdx(onDisk.getPath(), onDisk.getPath(), source).isOk())
     return useSource(*source);
   return false;
 }
 
 bool fuzzTar(Input file) {
   MemoryFile onDisk(file);
-  std::unique_ptr<host::DataSource> source;
-  if (host::openTar(onDisk.getPath(), source).isOk())
+  std::unique_ptr<engine::DataSource> source;
+  if (engine::openTar(onDisk.getPath(), source).isOk())
     return useSource(*source);
   return false;
 }
@@ -79,9 +79,9 @@ bool fuzzTar(Input file) {
 bool fuzzTable(Input file) {
   MemoryFile onDisk(file);
   bool isTaken = false;
-  for (const host::DataSpec::Options &options : {host::DataSpec::Options(), {{"x", "*"}}}) {
-    std::unique_ptr<host::DataSource> source;
-    if (host::openCsv(onDisk.getPath(), options, source).isOk())
+  for (const engine::DataSpec::Options &options : {engine::DataSpec::Options(), {{"x", "*"}}}) {
+    std::unique_ptr<engine::DataSource> source;
+    if (engine::openCsv(onDisk.getPath(), options, source).isOk())
       isTaken |= useSource(*source);
   }
   return isTaken;
@@ -89,10 +89,10 @@ bool fuzzTable(Input file) {
 
 bool fuzzTokens(Input file) {
   MemoryFile onDisk(file);
-  host::TokenOptions options;
+  engine::TokenOptions options;
   options.length = 3;
-  std::unique_ptr<host::DataSource> source;
-  if (host::openTokens(onDisk.getPath(), options, source).isOk())
+  std::unique_ptr<engine::DataSource> source;
+  if (engine::openTokens(onDisk.getPath(), options, source).isOk())
     return useSource(*source);
   return false;
 }

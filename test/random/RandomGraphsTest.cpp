@@ -10,7 +10,7 @@
 
 #include "compiler/passes/train/Losses.h"
 #include "compiler/passes/train/TrainingProgram.h"
-#include "host/data/writers.h"
+#include "engine/data/writers.h"
 #include "test/compiler/legalize/Cases.h"
 #include "test/e2e/Tool.h"
 #include "test/random/GraphGenerator.h"
@@ -43,14 +43,14 @@ std::string describe(unsigned seed, const test::RandomModel &model) {
 
 /// Writes what the tool reads, and the same arrays as `in/...` for the evaluator.
 void writeArrays(const std::string &path, const std::string &prefix, const test::RandomModel &model) {
-  std::vector<host::OutputArray> arrays;
+  std::vector<engine::OutputArray> arrays;
   for (const auto &[name, array] : model.feeds) {
     const auto *bytes = reinterpret_cast<const uint8_t *>(array.data.data());
     Shape shape = array.shape.empty() ? Shape{1} : array.shape;
     arrays.push_back(
         {prefix + name, DataType::Float32, shape, {bytes, bytes + array.data.size() * sizeof(float)}});
   }
-  ASSERT_TRUE(host::writeNpz(path, arrays).isOk());
+  ASSERT_TRUE(engine::writeNpz(path, arrays).isOk());
 }
 
 /// The model's loss and gradients as one function of its weights.

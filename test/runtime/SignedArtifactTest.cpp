@@ -7,9 +7,9 @@
 namespace ortc::test {
 namespace {
 
-host::SigningKey makeKey(uint8_t seed) {
+engine::SigningKey makeKey(uint8_t seed) {
   uint8_t bytes[32] = {seed};
-  Expected<host::SigningKey> key = host::SigningKey::make(bytes);
+  Expected<engine::SigningKey> key = engine::SigningKey::make(bytes);
   EXPECT_TRUE(key) << key.getStatus().getMessage();
   return *key;
 }
@@ -22,7 +22,7 @@ protected:
       return static_cast<SignedArtifactTest *>(context)->verify(digest, signature, bytes);
     };
   }
-  static Bytes sign(const Bytes &file, const host::SigningKey &key) {
+  static Bytes sign(const Bytes &file, const engine::SigningKey &key) {
     Expected<Bytes> result = artifact::signArtifact(file, key);
     EXPECT_TRUE(result) << result.getStatus().getMessage();
     return result ? *result : Bytes();
@@ -49,8 +49,8 @@ protected:
     return SessionHandle(session) != nullptr;
   }
 
-  host::SigningKey key;
-  host::PublicKey publicKey;
+  engine::SigningKey key;
+  engine::PublicKey publicKey;
   Bytes file, good;
   ortc_host host = ORTC_INIT(ortc_host);
 };

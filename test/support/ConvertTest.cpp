@@ -5,11 +5,11 @@
 #include <limits>
 
 #include "support/Convert.h"
-#include "test/host/data_files.h"
+#include "test/engine/data_files.h"
 
 using namespace ortc;
-using namespace ortc::host;
-using namespace ortc::host::test;
+using namespace ortc::engine;
+using namespace ortc::engine::test;
 
 template <typename T> static Array makeArray(DataType type, const std::vector<T> &values) {
   auto owner = std::make_shared<std::string>(bytesOf(values));

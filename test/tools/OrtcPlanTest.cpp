@@ -7,9 +7,9 @@
 #include <sstream>
 #include <sys/wait.h>
 
-#include "test/host/data_files.h"
+#include "test/engine/data_files.h"
 
-using namespace ortc::host::test;
+using namespace ortc::engine::test;
 
 namespace {
 

@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "host/data/writers.h"
-#include "test/host/data_files.h"
+#include "engine/data/writers.h"
+#include "test/engine/data_files.h"
 #include "test/runtime/TestArtifact.h"
 
-using namespace ortc::host;
-using namespace ortc::host::test;
+using namespace ortc::engine;
+using namespace ortc::engine::test;
 
 namespace {
 

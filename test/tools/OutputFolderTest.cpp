@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "compiler/artifact/OutputFolder.h"
-#include "test/host/data_files.h"
+#include "test/engine/data_files.h"
 
 using ortc::ExitCode;
 using ortc::artifact::OutputFolder;
-using ortc::host::test::readFile;
+using ortc::engine::test::readFile;
 
 namespace fs = std::filesystem;
 
@@ -35,7 +35,7 @@ protected:
     return size_t(std::distance(fs::directory_iterator(folder / ""), fs::directory_iterator{}));
   }
 
-  ortc::host::test::TemporaryFolder folder;
+  ortc::engine::test::TemporaryFolder folder;
 };
 
 } // namespace

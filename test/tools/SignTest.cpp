@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "host/signing.h"
-#include "test/host/data_files.h"
+#include "engine/artifact/signing.h"
+#include "test/engine/data_files.h"
 #include "test/runtime/ArtifactEditor.h"
 #include "test/tools/Process.h"
 
 using namespace ortc;
-using namespace ortc::host::test;
+using namespace ortc::engine::test;
 using ortc::test::Arguments;
 using ortc::test::Bytes;
 

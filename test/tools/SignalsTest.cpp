@@ -15,13 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/data/writers.h"
-#include "test/host/data_files.h"
+#include "engine/data/writers.h"
+#include "test/engine/data_files.h"
 #include "test/runtime/TestArtifact.h"
 #include "test/tools/Process.h"
 
-using namespace ortc::host;
-using namespace ortc::host::test;
+using namespace ortc::engine;
+using namespace ortc::engine::test;
 using ortc::test::Arguments;
 using ortc::test::Ended;
 using ortc::test::Process;

@@ -9,7 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "host/signals.h"
+#include "engine/signals.h"
 #include "support/FileGuard.h"
 #include "support/Printable.h"
 #include "tools/ortc-plan/PackFile.h"
@@ -115,7 +115,7 @@ int run(int argc, char **argv) {
 /// What the tool prints is a result: to have lost it is a failure.
 int main(int argc, char **argv) {
   guardMappedFiles("ortc-plan");
-  host::catchSignals(host::OnSignal::End);
+  engine::catchSignals(engine::OnSignal::End);
   int code = run(argc, argv);
   bool isLost = std::fflush(stdout) != 0;
   std::string reason = isLost ? std::string(": ") + std::strerror(errno) : "";

@@ -41,10 +41,10 @@ void addSignCommand(Tool &tool) {
   line.setAction([state] {
     if (state->key.empty() == state->newKey.empty() || (state->path.empty() && state->newKey.empty()))
       return reportError("sign needs DIR with --key FILE, or --new-key FILE", 2);
-    auto getKey = [state]() -> Expected<host::SigningKey> {
+    auto getKey = [state]() -> Expected<engine::SigningKey> {
       if (!state->newKey.empty())
-        ORTC_TRY(host::makeKeyFiles(state->newKey));
-      return host::readSigningKey(state->key.empty() ? state->newKey : state->key);
+        ORTC_TRY(engine::makeKeyFiles(state->newKey));
+      return engine::readSigningKey(state->key.empty() ? state->newKey : state->key);
     };
     return finish(state->path.empty() ? getKey().getStatus()
                                       : artifact::signArtifactFile(state->path, getKey, state->quiet));

@@ -8,8 +8,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "host/averages.h"
-#include "host/device_name.h"
+#include "engine/artifact/device_name.h"
+#include "engine/session/averages.h"
 #include "support/Printable.h"
 #include "tools/ortc/flags/Help.h"
 

@@ -27,8 +27,8 @@ static Status readMask(const Array &array, const std::string &where, Mask &mask)
 }
 
 Expected<std::shared_ptr<const Masks>> readMasks(std::string_view path) {
-  std::unique_ptr<host::DataSource> source;
-  if (Status opened = host::openData(std::string(path), source); !opened.isOk())
+  std::unique_ptr<engine::DataSource> source;
+  if (Status opened = engine::openData(std::string(path), source); !opened.isOk())
     return Status::refusal(opened.getMessage());
   auto masks = std::make_shared<Masks>();
   for (const std::string &name : source->getNames()) {

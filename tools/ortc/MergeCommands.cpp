@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "host/delta.h"
+#include "engine/checkpoints/delta.h"
 #include "tools/ortc/Commands.h"
 
 namespace ortc::tool {

@@ -1,6 +1,6 @@
 // The command ortc report.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host/page/report_page.h"
+#include "engine/page/report_page.h"
 #include "tools/ortc/Commands.h"
 
 namespace ortc::tool {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "host/buckets.h"
-#include "host/metrics/metric_set.h"
-#include "host/signals.h"
-#include "host/train_loop.h"
+#include "engine/metrics/metric_set.h"
+#include "engine/signals.h"
+#include "engine/training/buckets.h"
+#include "engine/training/train_loop.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/Vocabularies.h"
 
@@ -117,7 +117,7 @@ void addRunCommand(Tool &tool) {
       return reportError("--save-every needs --save FILE", 2);
     if (int refused = checkDevice(options->device, options->threads, options->profile))
       return refused;
-    return finish(host::train(*options, host::interruption));
+    return finish(engine::train(*options, engine::interruption));
   });
 }
 

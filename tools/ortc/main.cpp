@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include "host/signals.h"
-#include "host/stack.h"
+#include "engine/signals.h"
+#include "engine/stack.h"
 #include "support/EditDistance.h"
 #include "support/FileGuard.h"
 #include "tools/ortc/CommandLine.h"
@@ -215,14 +215,14 @@ static void holdStreams() {
 /// there is none that finds `run` without a way to save.
 int main(int argc, char **argv) {
   bool canSave = argc > 1 && std::strcmp(argv[1], "run") == 0;
-  host::catchSignals(canSave ? host::OnSignal::Remember : host::OnSignal::End);
+  engine::catchSignals(canSave ? engine::OnSignal::Remember : engine::OnSignal::End);
   holdStreams();
   guardMappedFiles("ortc");
   tool::endOnMissingMemory();
-  int code = host::runWithStack([&] { return run(argc, argv); },
-                                [](const std::string &reason) { return tool::reportError(reason, 1); });
-  if (code == 0 && host::interruption) // as a shell counts a process that ended by the signal
-    return 128 + host::interruption;
+  int code = engine::runWithStack([&] { return run(argc, argv); },
+                                  [](const std::string &reason) { return tool::reportError(reason, 1); });
+  if (code == 0 && engine::interruption) // as a shell counts a process that ended by the signal
+    return 128 + engine::interruption;
   bool isLost = std::fflush(stdout) != 0;
   std::string reason = isLost ? std::string(": ") + std::strerror(errno) : "";
   return code == 0 && (isLost || std::ferror(stdout))

@@ -2,7 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-As host/finite_check.h and host/not_finite.h have them, with the same words.
+As engine/session/finite_check.h and engine/session/not_finite.h have them, with the same words.
 """
 
 from __future__ import annotations

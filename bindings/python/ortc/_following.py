@@ -2,7 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-As host/follower.h and host/plateau.h have them, with the same state in checkpoints.
+As engine/training/follower.h and engine/training/plateau.h have them, with the same state in checkpoints.
 """
 
 from __future__ import annotations

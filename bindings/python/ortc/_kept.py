@@ -1,4 +1,4 @@
-"""The last checkpoints of a training, beside the newest one: host/kept_checkpoints.h.
+"""The last checkpoints of a training, beside the newest one: engine/checkpoints/kept_checkpoints.h.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/backends/KernelCache.h"
-#include "test/host/data_files.h"
+#include "test/engine/data_files.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -38,7 +38,7 @@ protected:
     return found;
   }
 
-  host::test::TemporaryFolder folder;
+  engine::test::TemporaryFolder folder;
   const std::string path = folder / "deep/cache";
 };
 
@@ -108,7 +108,7 @@ TEST_F(KernelCacheTest, RefusesWhatIsNoFolder) {
 TEST_F(KernelCacheTest, DamagedAndForeignEntriesAreNotThere) {
   auto cache = open();
   cache->keep("a", "some code");
-  const std::string place = entry(), whole = host::test::readFile(place);
+  const std::string place = entry(), whole = engine::test::readFile(place);
   auto findIn = [&](const std::string &bytes) {
     folder.write("deep/cache/" + std::filesystem::path(place).filename().string(), bytes);
     return cache->find("a").has_value();

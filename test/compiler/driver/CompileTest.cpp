@@ -4,7 +4,7 @@
 
 #include "compiler/driver/Compile.h"
 #include "compiler/pipeline/Phases.h"
-#include "test/host/data_files.h"
+#include "test/engine/data_files.h"
 
 #include <algorithm>
 #include <csignal>
@@ -63,7 +63,7 @@ TEST(CompileTest, PrintsNothing) {
 
 // Kernels of three vendors, made, taken from the cache, and made again where entries are damaged.
 TEST(CompileTest, KernelsOfACacheChangeNoByte) {
-  host::test::TemporaryFolder folder;
+  engine::test::TemporaryFolder folder;
   CompileOptions options = makeOptions();
   options.targets = {"x86-64-v3", "wasm32", "sm_80", "gfx942"};
   const artifact::Bytes plain = compileToBytes(options);
@@ -90,7 +90,7 @@ TEST(CompileTest, KernelsOfACacheChangeNoByte) {
 }
 
 TEST(CompileTest, ACacheThatCannotBeWrittenIsANote) {
-  host::test::TemporaryFolder folder;
+  engine::test::TemporaryFolder folder;
   CompileOptions options = makeOptions();
   const artifact::Bytes plain = compileToBytes(options);
   options.kernelCache = folder / "kernels";
@@ -111,7 +111,7 @@ TEST(CompileTest, ACacheThatCannotBeWrittenIsANote) {
 }
 
 TEST(CompileTest, RefusesACacheThatOthersMayWrite) {
-  host::test::TemporaryFolder folder;
+  engine::test::TemporaryFolder folder;
   CompileOptions options = makeOptions();
   options.kernelCache = folder / "kernels";
   std::filesystem::create_directory(options.kernelCache);

@@ -10,7 +10,7 @@
 #include "dialects/onnx/OnnxDialect.h"
 #include "dialects/train/TrainDialect.h"
 #include "test/compiler/legalize/Exact.h"
-#include "test/host/cases.h"
+#include "test/engine/cases.h"
 
 #include <gtest/gtest.h>
 
@@ -22,10 +22,10 @@
 
 namespace ortc::legalize {
 
+using engine::test::elementOf;
+using engine::test::listCases;
+using engine::test::testName;
 using evaluator::HostTensor;
-using host::test::elementOf;
-using host::test::listCases;
-using host::test::testName;
 
 /// The folder of cases: `variable` of the environment ("" for none), or a folder beside the tests.
 inline std::string casesFolder(const char *variable, const std::string &folder) {
@@ -49,7 +49,7 @@ inline void expectAllCases(const std::string &folder, size_t count) {
 struct LegalCase {
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> source, target;
-  std::unique_ptr<host::DataSource> data;
+  std::unique_ptr<engine::DataSource> data;
   LegalizeReport report;
 
   LegalCase() = default;
@@ -60,7 +60,7 @@ struct LegalCase {
     auto imported = frontend::importModel(base + ".onnx", context, status);
     ASSERT_TRUE(succeeded(imported)) << status.getMessage();
     source = std::move(*imported);
-    ASSERT_TRUE(host::openData(base + ".npz", data).isOk());
+    ASSERT_TRUE(engine::openData(base + ".npz", data).isOk());
     auto graph = *source->getOps<onnx::GraphOp>().begin();
     for (unsigned i = 0; i < graph.getBlock().getNumArguments(); ++i) {
       Array array;

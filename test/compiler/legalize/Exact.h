@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "host/data/data_source.h"
+#include "engine/data/data_source.h"
 
 #include <cstring>
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/options/CompileOptions.h"
-#include "test/host/data_files.h"
+#include "test/engine/data_files.h"
 
 using namespace ortc;
 
@@ -180,7 +180,7 @@ TEST(PatternTest, WarnsOfEveryPatternThatMatchesNothing) {
 }
 
 TEST(PatternTest, ReadsListsOfNames) {
-  host::test::TemporaryFolder folder;
+  engine::test::TemporaryFolder folder;
   std::string path = folder.write("names.txt", "\xef\xbb\xbf"
                                                "fc.weight\r\n\nconv.*\nlost\nlost");
   Expected<NamePattern> list = NamePattern::read("@" + path);

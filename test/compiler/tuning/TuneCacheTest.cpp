@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/tuning/TuneCache.h"
-#include "test/host/data_files.h"
+#include "test/engine/data_files.h"
 
 #include <fstream>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ protected:
     return read(cache);
   }
 
-  host::test::TemporaryFolder folder;
+  engine::test::TemporaryFolder folder;
   const std::string path = folder / "tune.json";
   const std::string begin = R"({"format": "ortc tuned kernels", "version": 1, "kernels": )";
 };

@@ -1,0 +1,57 @@
+// Reads the data of steps ahead of them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "support/Status.h"
+
+namespace ortc::engine {
+
+struct Entry;
+
+/// What a step reads: the bytes of the inputs of an entry.
+struct Feed {
+  const Entry *entry = nullptr;
+  std::vector<std::vector<uint8_t>> inputs;
+};
+
+/// One thread that fills feeds, in the order of the steps that take them. What the bytes are does not depend on when
+/// they are read.
+class Feeder {
+public:
+  /// Fills the next feed; on the thread.
+  using Fill = std::function<Status(Feed &)>;
+
+  Feeder() = default;
+  ~Feeder() { stop(); }
+  Feeder(const Feeder &) = delete;
+  Feeder &operator=(const Feeder &) = delete;
+
+  /// Begins, also anew, to fill `count` feeds, at most `room` of them at a time (at least 2). What `fill` uses is the
+  /// thread's until stop().
+  void start(size_t room, int64_t count, Fill fill);
+  /// Waits for the next feed, which stays until the next call. Fails where filling it has failed.
+  Status take(const Feed *&feed);
+  /// Ends the thread, when the feed that it fills is full.
+  void stop();
+
+private:
+  void run(int64_t count, const Fill &fill);
+
+  std::vector<Feed> feeds;
+  std::thread thread;
+  std::mutex mutex;
+  std::condition_variable isFull, isEmpty;
+  int64_t filled = 0, taken = 0, free = 0; ///< all of them ever; `free`: taken, and not in use
+  bool isStopped = false;
+  Status failure;
+};
+
+} // namespace ortc::engine

@@ -1,0 +1,58 @@
+// Mean loss and accuracy over a data file.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "engine/metrics/metric_set.h"
+#include "engine/session/session.h"
+
+namespace ortc::engine {
+
+/// One of the losses.
+struct LossMeasure {
+  std::string name; ///< empty where it is the only one
+  WeightedSum sum;
+  double weight = 1;                ///< in the total
+  std::optional<Accuracy> accuracy; ///< where it has classes
+  std::string formatAccuracy() const;
+  /// NaN of no prediction.
+  double getAccuracy() const { return accuracy->getShare(); }
+  /// The key of a figure among those of all losses: "accuracy", of several "accuracy.NAME".
+  std::string key(const std::string &figure) const { return name.empty() ? figure : figure + "." + name; }
+};
+
+struct Evaluation {
+  std::vector<LossMeasure> losses;
+  int64_t slices = 0, items = 0;                       ///< items: samples of a batch, else slices
+  std::string note;                                    ///< "" or what a mean could not do exactly
+  std::vector<std::pair<std::string, double>> metrics; ///< that were asked for, but an accuracy of classes
+  /// The weighted sum of the losses' means.
+  double getLoss() const;
+  /// "loss X, accuracy Y", numbers as `format` has them; of several losses, each behind the sum.
+  std::string formatLosses(const std::function<std::string(double)> &format) const;
+  /// ", NAME VALUE" of every metric.
+  std::string formatMetrics() const;
+  /// Whether there is one loss, which has an accuracy.
+  bool hasAccuracy() const { return losses.size() == 1 && losses.front().accuracy; }
+  /// The value of a figure (listFigures()) or a metric; NaN where there is none.
+  double find(const std::string &metric) const;
+};
+
+/// What an evaluation gives without any metric: "loss"; of several losses also "loss.NAME", and "accuracy.NAME" of
+/// those with classes.
+std::vector<std::string> listFigures(const Artifact &artifact);
+
+/// Runs `entry` (of role eval) over the first `slices` slices. A short last batch is filled by repeating
+/// samples, and their part in the loss is taken out again: labels that may be ignored are, and where every row counts
+/// the same, more steps tell what the repeated ones add. No formula of a loss is known here. `progress` says after
+/// every slice whether to go on. `metrics` are computed, too, from the real rows.
+Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches,
+                int64_t slices, const std::function<bool(int64_t slice)> &progress, MetricSet &metrics,
+                Evaluation &result);
+
+/// Refuses metrics that an evaluation with `entry` would refuse.
+Status checkMetrics(const Artifact &artifact, const Entry &entry, MetricSet &metrics);
+
+} // namespace ortc::engine

@@ -1,0 +1,51 @@
+// The training loop of `ortc run`.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/training/follower.h"
+#include "engine/training/watch.h"
+#include "support/Schedule.h"
+#include "support/Status.h"
+
+namespace ortc::engine {
+
+/// Steps between two looks at watched tensors: they take as long as a copy of all of them.
+constexpr int64_t kWatchEvery = 100;
+
+/// Flags of `ortc run`.
+struct TrainOptions {
+  std::string artifact, data, evalData, binding;
+  std::string buckets; ///< the array of lengths that chooses the binding of every step; empty: one binding
+  std::string device = "cpu";           ///< as Device has it
+  std::optional<int64_t> epochs, steps; ///< at most one of them; neither: one epoch. Of this run, not in all
+  bool shuffle = true;
+  int64_t rank = 0, world = 1; ///< this process and all that share the data
+  std::optional<uint64_t> seed;
+  std::optional<double> lr;
+  std::optional<Schedule> schedule;
+  std::vector<std::string> evalMetrics; ///< as --metric has them
+  Watch watch;                          ///< tensors to see in the metrics
+  int64_t watchEvery = 0;               ///< steps; 0: kWatchEvery
+  std::string metrics, save, load;
+  std::string evalWeights; ///< averages that evaluations take, as AveragesInPlace has them
+  int64_t saveEvery = 0;   ///< steps; 0: at the end only
+  int64_t keep = 0;        ///< checkpoints of saveEvery that stay; 0: the newest, without a name of its own
+  int64_t evalEvery = 0;   ///< steps; 0: an epoch
+  FollowOptions follow;    ///< what evaluations are for
+  std::string saveBest;
+  bool stopOnNan = false, quiet = false;
+  bool profile = false; ///< ends with a table of the kernels by time
+  uint32_t threads = 0;
+};
+
+/// Trains. When `interrupted` becomes nonzero the loop ends after the step in progress, saves as at the end,
+/// and returns fine. A failure that is not the loss's saves what was trained before it, too; whatever happens, the last
+/// complete checkpoint is there, and nothing half-written.
+Status train(const TrainOptions &options, const volatile std::sig_atomic_t &interrupted);
+
+} // namespace ortc::engine
