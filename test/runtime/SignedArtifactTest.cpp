@@ -1,6 +1,6 @@
 // Signed artifacts, opened with libortc_verify as the host's hook: what is changed in them is refused.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/artifact/SignArtifact.h"
+#include "engine/artifact/sign_artifact.h"
 #include "ortc/verify.h"
 #include "test/runtime/ArtifactEditor.h"
 
@@ -23,7 +23,7 @@ protected:
     };
   }
   static Bytes sign(const Bytes &file, const engine::SigningKey &key) {
-    Expected<Bytes> result = artifact::signArtifact(file, key);
+    Expected<Bytes> result = engine::signArtifact(file, key);
     EXPECT_TRUE(result) << result.getStatus().getMessage();
     return result ? *result : Bytes();
   }
@@ -100,11 +100,11 @@ TEST_F(SignedArtifactTest, KeepsSectionsThatItDoesNotKnow) {
 TEST_F(SignedArtifactTest, DamagedArtifactsAreNotSigned) {
   Editor editor;
   editor.file[editor.section(ORTC_SECTION_SOURCE).offset] ^= 1; // which the runtime never reads
-  Expected<Bytes> result = artifact::signArtifact(editor.file, key);
+  Expected<Bytes> result = engine::signArtifact(editor.file, key);
   ASSERT_FALSE(result);
   EXPECT_NE(result.getStatus().getMessage().find("(source) does not match its hash"), std::string::npos);
-  EXPECT_FALSE(artifact::signArtifact(Bytes(editor.file.begin(), editor.file.end() - 1), key));
-  EXPECT_FALSE(artifact::signArtifact({}, key));
+  EXPECT_FALSE(engine::signArtifact(Bytes(editor.file.begin(), editor.file.end() - 1), key));
+  EXPECT_FALSE(engine::signArtifact({}, key));
 }
 
 TEST_F(SignedArtifactTest, MissingAndOtherSignaturesAreRefused) {

@@ -1,8 +1,8 @@
 // The commands ortc export, inspect, sign, verify.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/artifact/ExportModel.h"
-#include "compiler/artifact/SignArtifact.h"
-#include "compiler/report/InspectArtifact.h"
+#include "engine/artifact/inspect_artifact.h"
+#include "engine/artifact/sign_artifact.h"
+#include "engine/export/export_model.h"
 #include "tools/ortc/Commands.h"
 
 namespace ortc::tool {
@@ -47,7 +47,7 @@ void addSignCommand(Tool &tool) {
       return engine::readSigningKey(state->key.empty() ? state->newKey : state->key);
     };
     return finish(state->path.empty() ? getKey().getStatus()
-                                      : artifact::signArtifactFile(state->path, getKey, state->quiet));
+                                      : engine::signArtifactFile(state->path, getKey, state->quiet));
   });
 }
 

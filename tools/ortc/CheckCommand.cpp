@@ -1,6 +1,6 @@
 // The command ortc check.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/check/CheckGradients.h"
+#include "check/CheckGradients.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/Compiling.h"
 

@@ -3,7 +3,7 @@
 //
 // Ranges, scales and zero points as the observers of torch.ao.quantization have them. The gradient passes where nothing
 // is cut off. A scale that is learned has LSQ's gradient (Esser et al., "Learned Step Size Quantization", 2020).
-// `ortc export` computes scale and zero point by the same formulas (compiler/artifact/ExportQuantized.cpp).
+// `ortc export` computes scale and zero point by the same formulas (engine/export/export_quantized.cpp).
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
 #include "mlir/Dialect/Math/IR/Math.h"

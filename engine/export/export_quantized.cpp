@@ -4,7 +4,7 @@
 // The same formulas as in training (compiler/legalize/handlers/FakeQuantize.cpp). Weights are rounded here, to the very
 // integers that steps computed with. A weight that several nodes outside of bodies read is written for each of them:
 // ONNX Runtime changes integers for the kernel that reads them, and names what it makes of them by the initializer.
-#include "compiler/artifact/ExportQuantized.h"
+#include "engine/export/export_quantized.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,12 +13,12 @@
 #include <set>
 #include <vector>
 
-#include "compiler/artifact/ExportedData.h"
 #include "compiler/frontend/FakeQuantizers.h"
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/InitializerGraph.h"
+#include "engine/export/exported_data.h"
 
-namespace ortc::artifact {
+namespace ortc::engine {
 
 namespace {
 
@@ -306,4 +306,4 @@ Status writeQuantized(const std::string &where, proto::ModelProto &model, int64_
   return QuantizedWriter(where, model).run(count);
 }
 
-} // namespace ortc::artifact
+} // namespace ortc::engine

@@ -1,6 +1,6 @@
 // How many launches a step is on a GPU.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/report/CountLaunches.h"
+#include "engine/artifact/count_launches.h"
 
 #include "ortc/call.h"
 #include "ortc/device.h"
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-namespace ortc::report {
+namespace ortc::engine {
 
 /// The structure at `offset`; none where it ends behind the bytes.
 template <typename Row> static std::optional<Row> readRow(const artifact::Bytes &bytes, uint64_t offset) {
@@ -60,4 +60,4 @@ std::optional<uint64_t> countLaunches(const artifact::Code &code, uint32_t role,
   return count;
 }
 
-} // namespace ortc::report
+} // namespace ortc::engine

@@ -6,7 +6,7 @@
 
 #include "support/Status.h"
 
-namespace ortc::report {
+namespace ortc::engine {
 
 /// Prints bindings, entries, memory, targets, tensors and digests. Runs nothing, so that an artifact for
 /// another machine can be inspected too.
@@ -16,4 +16,4 @@ Status inspectArtifact(const std::string &path);
 /// by the key in the file `publicKey`, if that is not empty. Prints one line a section, unless quiet.
 Status verifyArtifact(const std::string &path, const std::string &publicKey, bool quiet);
 
-} // namespace ortc::report
+} // namespace ortc::engine

@@ -4,18 +4,18 @@
 // The source section holds the model without the bytes that the tensor table has. Every initializer of the
 // graph that the table knows as one of the model gets its bytes from a session, so that a checkpoint's
 // weights and running statistics go where the file had them; all others are as they were.
-#include "compiler/artifact/ExportModel.h"
+#include "engine/export/export_model.h"
 
 #include <filesystem>
 #include <set>
 
-#include "compiler/artifact/ExportAdapters.h"
-#include "compiler/artifact/ExportGradients.h"
-#include "compiler/artifact/ExportInference.h"
-#include "compiler/artifact/ExportQuantized.h"
-#include "compiler/artifact/ExportedData.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "engine/artifact/adapters.h"
+#include "engine/export/export_adapters.h"
+#include "engine/export/export_gradients.h"
+#include "engine/export/export_inference.h"
+#include "engine/export/export_quantized.h"
+#include "engine/export/exported_data.h"
 #include "engine/report.h"
 #include "engine/session/averages.h"
 #include "engine/session/session.h"
@@ -23,7 +23,7 @@
 #include "support/OutputPaths.h"
 #include "support/Text.h"
 
-namespace ortc::artifact {
+namespace ortc::engine {
 
 /// 2 or 4 for the integers that artifacts hold in whole bytes, else 0.
 static unsigned lowBitsOf(int32_t type) {
@@ -51,10 +51,10 @@ static bool hasData(const proto::TensorProto &tensor) {
 }
 
 /// Fills the initializers; counts those that came from the tensor table.
-static Status fillInitializers(const engine::Artifact &artifact, engine::Session &session,
-                               proto::GraphProto &graph, int64_t &filled) {
+static Status fillInitializers(const Artifact &artifact, Session &session, proto::GraphProto &graph,
+                               int64_t &filled) {
   std::set<std::string> quantized; // of these, mergeAdapters has the numbers
-  for (const engine::Adapter &adapter : artifact.getAdapters())
+  for (const Adapter &adapter : artifact.getAdapters())
     if (!adapter.quantized.empty())
       quantized.insert(adapter.weight);
   for (proto::TensorProto &initializer : *graph.mutable_initializer()) {
@@ -89,7 +89,7 @@ static Status fillInitializers(const engine::Artifact &artifact, engine::Session
 }
 
 /// The model of the source section, without the weights that the tensor table has.
-static Status readSource(const engine::Artifact &artifact, proto::ModelProto &model) {
+static Status readSource(const Artifact &artifact, proto::ModelProto &model) {
   const void *source = nullptr;
   uint64_t bytes = 0;
   ortc_status status = ortc_program_section(artifact.getProgram(), ORTC_SECTION_SOURCE, &source, &bytes);
@@ -114,9 +114,8 @@ static Status writeFile(const ExportOptions &options, const proto::ModelProto &m
   return writeFile(options.output, text);
 }
 
-static Status writeModel(const ExportOptions &options, const engine::Artifact &artifact,
-                         engine::Session &session, proto::ModelProto &model,
-                         const frontend::InferenceReport &report) {
+static Status writeModel(const ExportOptions &options, const Artifact &artifact, Session &session,
+                         proto::ModelProto &model, const frontend::InferenceReport &report) {
   int64_t filled = 0;
   ORTC_TRY(fillInitializers(artifact, session, *model.mutable_graph(), filled));
   ORTC_TRY(mergeAdapters(artifact, session, *model.mutable_graph()));
@@ -126,7 +125,7 @@ static Status writeModel(const ExportOptions &options, const engine::Artifact &a
   size_t bytes = 0;
   ORTC_TRY(writeFile(options, model, bytes));
   size_t merged = artifact.getAdapters().size();
-  engine::Reporter(options.quiet)
+  Reporter(options.quiet)
       .line("wrote " + options.output + ": " + formatBytes(bytes) + ", " + formatCount(filled, "tensor") +
             " from " + (options.load.empty() ? "the artifact" : options.load) +
             (merged ? ", " + formatCount(int64_t(merged), "adapter") + " merged" : "") +
@@ -154,7 +153,7 @@ static Status exportFile(const ExportOptions &options) {
   ORTC_TRY(readForInference(options.artifact, model, report));
   size_t bytes = 0;
   ORTC_TRY(writeFile(options, model, bytes));
-  engine::Reporter reporter(options.quiet);
+  Reporter reporter(options.quiet);
   if (std::string warning = warnOfDraws(report); !warning.empty())
     reporter.warn(warning);
   reporter.line("wrote " + options.output + ": " + formatBytes(bytes) + describeInference(report));
@@ -176,7 +175,7 @@ static Status checkFolders(const ExportOptions &options) {
   if (std::filesystem::exists(options.adapter, error) &&
       !std::filesystem::is_directory(options.adapter, error))
     return Status::refusal(options.adapter + ": is a file, and --adapter writes a folder");
-  for (const char *file : {engine::kPeftConfig, engine::kPeftTensors})
+  for (const char *file : {kPeftConfig, kPeftTensors})
     if (std::filesystem::is_directory(options.adapter + "/" + file, error))
       return Status::refusal(options.adapter + "/" + file + ": is a folder, which is not replaced");
   return Status();
@@ -188,44 +187,44 @@ Status exportModel(const ExportOptions &options) {
   if (std::filesystem::path(options.artifact).extension() == ".onnx" &&
       std::filesystem::is_regular_file(options.artifact))
     return exportFile(options);
-  engine::Artifact artifact;
-  ORTC_TRY(engine::Artifact::open(options.artifact, artifact));
+  Artifact artifact;
+  ORTC_TRY(Artifact::open(options.artifact, artifact));
   proto::ModelProto model;
   if (!options.output.empty())
     ORTC_TRY(readSource(artifact, model));
   std::vector<NamedFile> inputs = listArtifactFiles(options.artifact), outputs;
-  for (NamedFile &file : engine::listLoadedFiles(options.load))
+  for (NamedFile &file : listLoadedFiles(options.load))
     inputs.push_back(std::move(file));
   if (!options.output.empty())
     outputs.push_back({"-o", options.output});
   if (!options.adapter.empty())
-    for (const char *file : {engine::kPeftConfig, engine::kPeftTensors})
+    for (const char *file : {kPeftConfig, kPeftTensors})
       outputs.push_back({"--adapter", options.adapter + "/" + file});
   ORTC_TRY(checkOutputs(inputs, outputs));
   ORTC_TRY(checkFolders(options));
-  engine::Session session;
-  ORTC_TRY(engine::Session::create(artifact, {1, false}, session));
+  Session session;
+  ORTC_TRY(Session::create(artifact, {1, false}, session));
   frontend::InferenceReport report;
   if (!options.output.empty() && !options.isForTraining)
     ORTC_TRY(stopTraining(artifact, session, model, report));
   if (!options.load.empty()) {
-    engine::LoadResult loaded;
+    LoadResult loaded;
     ORTC_TRY(session.load(options.load, loaded));
     if (!loaded.unused.empty())
-      engine::Reporter(options.quiet).note(loaded.unused);
+      Reporter(options.quiet).note(loaded.unused);
   }
-  ORTC_TRY(engine::takeAverages(artifact, session, options.weights));
+  ORTC_TRY(takeAverages(artifact, session, options.weights));
   if (std::string warning = warnOfDraws(report); !warning.empty())
-    engine::Reporter(options.quiet).warn(warning);
+    Reporter(options.quiet).warn(warning);
   if (!options.output.empty())
     ORTC_TRY(writeModel(options, artifact, session, model, report));
   if (options.adapter.empty())
     return Status();
   ORTC_TRY(writePeftFolder(artifact, session, options.adapter));
-  engine::Reporter(options.quiet)
+  Reporter(options.quiet)
       .line("wrote " + options.adapter + ": " +
             formatCount(int64_t(artifact.getAdapters().size()), "adapter"));
   return Status();
 }
 
-} // namespace ortc::artifact
+} // namespace ortc::engine

@@ -4,10 +4,10 @@
 
 #include "compiler/frontend/onnx.pb.h"
 
-namespace ortc::artifact {
+namespace ortc::engine {
 
 /// Makes Identity of every Detach and StraightThrough (compiler/frontend/OwnOperators.h) and Gather of every Embedding.
 /// The metadata says what they were, as in GradientMarks.h, so that the model can be trained again.
 void writeChosenGradients(proto::ModelProto &model);
 
-} // namespace ortc::artifact
+} // namespace ortc::engine

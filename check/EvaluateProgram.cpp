@@ -1,6 +1,6 @@
 // A program's functions by the evaluator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/check/EvaluateProgram.h"
+#include "check/EvaluateProgram.h"
 
 #include "compiler/evaluator/Evaluator.h"
 #include "dialects/nn/NnShapes.h"

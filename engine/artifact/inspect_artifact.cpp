@@ -1,6 +1,6 @@
 // What is in an artifact.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/report/InspectArtifact.h"
+#include "engine/artifact/inspect_artifact.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -10,17 +10,17 @@
 #include <sstream>
 
 #include "compiler/artifact/ArtifactReader.h"
-#include "compiler/artifact/SignArtifact.h"
-#include "compiler/report/CountLaunches.h"
 #include "compiler/report/MemoryText.h"
 #include "engine/artifact/artifact_path.h"
+#include "engine/artifact/count_launches.h"
+#include "engine/artifact/sign_artifact.h"
 #include "support/Json.h"
 #include "support/MappedFile.h"
 #include "support/Plural.h"
 #include "support/Printable.h"
 #include "support/Text.h"
 
-namespace ortc::report {
+namespace ortc::engine {
 
 using Json = nlohmann::ordered_json;
 
@@ -136,7 +136,7 @@ static std::string describeLaunches(const artifact::Artifact &artifact, const ar
 
 Status inspectArtifact(const std::string &path) {
   std::string file;
-  ORTC_TRY(engine::findArtifactFile(path, file));
+  ORTC_TRY(findArtifactFile(path, file));
   Expected<artifact::ArtifactFile> read = artifact::readArtifactFile(file);
   if (!read)
     return fail(file, read.getStatus());
@@ -165,9 +165,9 @@ Status inspectArtifact(const std::string &path) {
     printRow("entry", entry.name + ", " + target + ": transient " +
                           formatBytes(entry.fixedBytes + artifact.maxWorkers * entry.workerBytes) +
                           describeLaunches(artifact, entry));
-    std::fputs(describeStack(manifest, entry.name).c_str(), stdout);
+    std::fputs(report::describeStack(manifest, entry.name).c_str(), stdout);
     if (const Json *memory = findMemory(manifest, entry.name))
-      std::fputs(describePlan(*memory).c_str(), stdout);
+      std::fputs(report::describePlan(*memory).c_str(), stdout);
   }
   std::printf("tensors\n");
   for (const artifact::Tensor &tensor : artifact.tensors)
@@ -187,11 +187,11 @@ static std::string describeUnchecked(const artifact::Bytes &signature) {
 }
 
 Status verifyArtifact(const std::string &path, const std::string &publicKey, bool quiet) {
-  engine::PublicKey key{};
+  PublicKey key{};
   if (!publicKey.empty())
-    ORTC_TRY(engine::readPublicKey(publicKey).moveTo(key));
+    ORTC_TRY(readPublicKey(publicKey).moveTo(key));
   std::string file;
-  ORTC_TRY(engine::findArtifactFile(path, file));
+  ORTC_TRY(findArtifactFile(path, file));
   std::vector<artifact::SectionReport> sections;
   Expected<artifact::ArtifactFile> read = artifact::readArtifactFile(file, &sections);
   if (!quiet)
@@ -212,15 +212,15 @@ Status verifyArtifact(const std::string &path, const std::string &publicKey, boo
       return Status::failure(beside.string() + ": differs from the manifest in the artifact");
   }
   if (!publicKey.empty())
-    if (Status status = artifact::checkSignature(*read, key); !status.isOk())
+    if (Status status = checkSignature(*read, key); !status.isOk())
       return fail(file, status);
   if (!quiet)
-    std::printf("%s: %s, all digests are right%s\n", makePrintable(file).c_str(),
-                formatCount(int64_t(read->sections.size()), "section").c_str(),
-                (publicKey.empty() ? describeUnchecked(read->artifact.signature)
-                                   : ", signed by " + engine::formatKey(key))
-                    .c_str());
+    std::printf(
+        "%s: %s, all digests are right%s\n", makePrintable(file).c_str(),
+        formatCount(int64_t(read->sections.size()), "section").c_str(),
+        (publicKey.empty() ? describeUnchecked(read->artifact.signature) : ", signed by " + formatKey(key))
+            .c_str());
   return Status();
 }
 
-} // namespace ortc::report
+} // namespace ortc::engine

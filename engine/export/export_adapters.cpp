@@ -1,21 +1,20 @@
 // Adapters in files of their own, and merged into weights.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/artifact/ExportAdapters.h"
+#include "engine/export/export_adapters.h"
 
 #include <cstring>
 #include <filesystem>
 
-#include "compiler/artifact/ExportedData.h"
 #include "compiler/frontend/QuantizedBase.h"
 #include "engine/artifact/adapters.h"
 #include "engine/data/writers.h"
+#include "engine/export/exported_data.h"
 #include "support/AtomicFile.h"
 #include "support/Convert.h"
 
-namespace ortc::artifact {
+namespace ortc::engine {
 
-static Status read(const engine::Artifact &artifact, engine::Session &session, const std::string &name,
-                   engine::OutputArray &array) {
+static Status read(const Artifact &artifact, Session &session, const std::string &name, OutputArray &array) {
   ortc_tensor_info tensor{};
   tensor.size = sizeof(tensor);
   if (ortc_tensor_find(artifact.getProgram(), name.c_str(), &tensor) != ORTC_OK)
@@ -29,10 +28,9 @@ static Status read(const engine::Artifact &artifact, engine::Session &session, c
 }
 
 /// The numbers of a weight that is stored as integers, which are those that its adapter was trained beside.
-static Status readQuantized(const engine::Artifact &artifact, engine::Session &session,
-                            const engine::Adapter &adapter, const proto::TensorProto &weight,
-                            std::vector<double> &values) {
-  engine::OutputArray data, scales;
+static Status readQuantized(const Artifact &artifact, Session &session, const Adapter &adapter,
+                            const proto::TensorProto &weight, std::vector<double> &values) {
+  OutputArray data, scales;
   ORTC_TRY(read(artifact, session, adapter.quantized, data));
   ORTC_TRY(read(artifact, session, adapter.quantizedScale, scales));
   bool isTransposed = adapter.kind == "linear" && adapter.isTransposed;
@@ -72,9 +70,9 @@ static std::vector<double> productOf(const std::vector<double> &a, const std::ve
   return product;
 }
 
-static Status merge(const engine::Artifact &artifact, engine::Session &session,
-                    const engine::Adapter &adapter, proto::TensorProto &weight) {
-  engine::OutputArray a, b;
+static Status merge(const Artifact &artifact, Session &session, const Adapter &adapter,
+                    proto::TensorProto &weight) {
+  OutputArray a, b;
   ORTC_TRY(read(artifact, session, adapter.a, a));
   ORTC_TRY(read(artifact, session, adapter.b, b));
   auto type = static_cast<DataType>(weight.data_type());
@@ -110,11 +108,11 @@ static Status merge(const engine::Artifact &artifact, engine::Session &session,
   return Status();
 }
 
-Status mergeAdapters(const engine::Artifact &artifact, engine::Session &session, proto::GraphProto &graph) {
+Status mergeAdapters(const Artifact &artifact, Session &session, proto::GraphProto &graph) {
   std::map<std::string, proto::TensorProto *> weights;
   for (proto::TensorProto &initializer : *graph.mutable_initializer())
     weights[initializer.name()] = &initializer;
-  for (const engine::Adapter &adapter : artifact.getAdapters()) {
+  for (const Adapter &adapter : artifact.getAdapters()) {
     auto found = weights.find(adapter.weight);
     if (found == weights.end())
       return Status::failure(artifact.getPath() + ": its source section has no weight '" + adapter.weight +
@@ -124,24 +122,23 @@ Status mergeAdapters(const engine::Artifact &artifact, engine::Session &session,
   return Status();
 }
 
-Status writePeftFolder(const engine::Artifact &artifact, engine::Session &session,
-                       const std::string &folder) {
+Status writePeftFolder(const Artifact &artifact, Session &session, const std::string &folder) {
   if (artifact.getAdapters().empty())
     return Status::refusal(artifact.getPath() + ": has no adapters; --lora of ortc train adds them");
   std::string config;
-  ORTC_TRY(engine::makePeftConfig(artifact.getAdapters(), config));
-  std::vector<engine::OutputArray> arrays;
-  for (const engine::Adapter &adapter : artifact.getAdapters())
+  ORTC_TRY(makePeftConfig(artifact.getAdapters(), config));
+  std::vector<OutputArray> arrays;
+  for (const Adapter &adapter : artifact.getAdapters())
     for (const std::string &name : {adapter.a, adapter.b}) {
       ORTC_TRY(read(artifact, session, name, arrays.emplace_back()));
-      arrays.back().name = engine::peftName(name);
+      arrays.back().name = peftName(name);
     }
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
     return Status::failure(folder + ": cannot be created: " + error.message());
-  ORTC_TRY(engine::writeSafetensors(folder + "/" + engine::kPeftTensors, arrays, {{"format", "pt"}}));
-  return writeFile(folder + "/" + engine::kPeftConfig, config);
+  ORTC_TRY(writeSafetensors(folder + "/" + kPeftTensors, arrays, {{"format", "pt"}}));
+  return writeFile(folder + "/" + kPeftConfig, config);
 }
 
-} // namespace ortc::artifact
+} // namespace ortc::engine

@@ -1,13 +1,13 @@
 // Tensors of a session as data of an ONNX file.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/artifact/ExportedData.h"
+#include "engine/export/exported_data.h"
 
 #include "support/Convert.h"
 
-namespace ortc::artifact {
+namespace ortc::engine {
 
-Status readTensor(const engine::Artifact &artifact, engine::Session &session, const ortc_tensor_info &tensor,
-                  DataType type, std::string &bytes) {
+Status readTensor(const Artifact &artifact, Session &session, const ortc_tensor_info &tensor, DataType type,
+                  std::string &bytes) {
   auto stored = static_cast<DataType>(tensor.dtype);
   std::string name = tensor.name;
   std::vector<uint8_t> values(tensor.bytes);
@@ -60,4 +60,4 @@ void replaceData(proto::TensorProto &tensor, std::string bytes) {
   tensor.set_raw_data(std::move(bytes));
 }
 
-} // namespace ortc::artifact
+} // namespace ortc::engine

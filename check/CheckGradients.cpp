@@ -1,15 +1,15 @@
 // Gradients of a model against differences.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/check/CheckGradients.h"
+#include "check/CheckGradients.h"
 
-#include "compiler/artifact/ExportModel.h"
+#include "check/FindSuspect.h"
 #include "compiler/artifact/OutputFolder.h"
-#include "compiler/check/FindSuspect.h"
 #include "compiler/driver/Compile.h"
 #include "compiler/passes/train/Losses.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/train/TrainDialect.h"
 #include "engine/artifact/artifact_path.h"
+#include "engine/export/export_model.h"
 #include "engine/report.h"
 #include "engine/session/gradient_check.h"
 #include "support/Json.h"
@@ -396,8 +396,8 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
     return Status::failure(damaged);
   }
   std::string model = folder + "/model.onnx";
-  ORTC_TRY(artifact::exportModel({options.model, model, check.load, /*weights=*/"", /*adapter=*/"",
-                                  /*quiet=*/true, /*isForTraining=*/true}));
+  ORTC_TRY(engine::exportModel({options.model, model, check.load, /*weights=*/"", /*adapter=*/"",
+                                /*quiet=*/true, /*isForTraining=*/true}));
   options.model = model;
   return Status();
 }

@@ -1,17 +1,17 @@
 // Models for inference, from artifacts and from files that train.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/artifact/ExportInference.h"
+#include "engine/export/export_inference.h"
 
-#include "compiler/artifact/ExportedData.h"
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/options/CompileOptions.h"
+#include "engine/export/exported_data.h"
 #include "support/Json.h"
 #include "support/Text.h"
 
-namespace ortc::artifact {
+namespace ortc::engine {
 
 /// The manifest's entry for masks that the graph draws.
-static Status readMasks(const engine::Artifact &artifact, bool &findsMasks, std::set<std::string> &wide) {
+static Status readMasks(const Artifact &artifact, bool &findsMasks, std::set<std::string> &wide) {
   const void *section = nullptr;
   uint64_t bytes = 0;
   if (ortc_program_section(artifact.getProgram(), ORTC_SECTION_MANIFEST, &section, &bytes) != ORTC_OK)
@@ -34,7 +34,7 @@ static Status readMasks(const engine::Artifact &artifact, bool &findsMasks, std:
   return Status();
 }
 
-Status stopTraining(const engine::Artifact &artifact, engine::Session &session, proto::ModelProto &model,
+Status stopTraining(const Artifact &artifact, Session &session, proto::ModelProto &model,
                     frontend::InferenceReport &report) {
   bool findsMasks = true;
   std::set<std::string> wide;
@@ -98,4 +98,4 @@ std::string warnOfDraws(const frontend::InferenceReport &report) {
                : "";
 }
 
-} // namespace ortc::artifact
+} // namespace ortc::engine

@@ -5,12 +5,12 @@
 #include "compiler/frontend/onnx.pb.h"
 #include "engine/session/session.h"
 
-namespace ortc::artifact {
+namespace ortc::engine {
 
 /// Adds to every weight of the graph what its adapter adds, `scale B A`, computed in float64.
-Status mergeAdapters(const engine::Artifact &artifact, engine::Session &session, proto::GraphProto &graph);
+Status mergeAdapters(const Artifact &artifact, Session &session, proto::GraphProto &graph);
 
 /// Writes PEFT's two files into `folder`, which is made where it is not there.
-Status writePeftFolder(const engine::Artifact &artifact, engine::Session &session, const std::string &folder);
+Status writePeftFolder(const Artifact &artifact, Session &session, const std::string &folder);
 
-} // namespace ortc::artifact
+} // namespace ortc::engine

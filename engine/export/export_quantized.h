@@ -11,7 +11,7 @@ namespace ortc::proto {
 class ModelProto;
 } // namespace ortc::proto
 
-namespace ortc::artifact {
+namespace ortc::engine {
 
 /// Replaces every quantiser (compiler/frontend/FakeQuantizers.h) by what the standard has for it, with the scale and
 /// the zero point of its range: weights become integers and a DequantizeLinear, what layers read goes through
@@ -19,4 +19,4 @@ namespace ortc::artifact {
 /// out. `count` is how many there were. Initializers have their data. `where` begins messages.
 Status writeQuantized(const std::string &where, proto::ModelProto &model, int64_t &count);
 
-} // namespace ortc::artifact
+} // namespace ortc::engine

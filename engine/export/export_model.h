@@ -6,7 +6,7 @@
 
 #include "support/Status.h"
 
-namespace ortc::artifact {
+namespace ortc::engine {
 
 struct ExportOptions {
   std::string artifact; ///< or a file of ONNX, which has no checkpoint and no adapters
@@ -23,4 +23,4 @@ struct ExportOptions {
 /// merged into their weights. A file of ONNX is written as it predicts.
 Status exportModel(const ExportOptions &options);
 
-} // namespace ortc::artifact
+} // namespace ortc::engine

@@ -6,11 +6,11 @@
 #include "compiler/frontend/onnx.pb.h"
 #include "engine/session/session.h"
 
-namespace ortc::artifact {
+namespace ortc::engine {
 
 /// Makes the graph of an artifact the one that it predicts with. `session` still has the weights of the artifact: what
 /// is a mask of dropout was found with them.
-Status stopTraining(const engine::Artifact &artifact, engine::Session &session, proto::ModelProto &model,
+Status stopTraining(const Artifact &artifact, Session &session, proto::ModelProto &model,
                     frontend::InferenceReport &report);
 
 /// The same of a file of ONNX, whose data may be in others. The result has its data.
@@ -22,4 +22,4 @@ std::string describeInference(const frontend::InferenceReport &report);
 /// The nodes that draw random numbers in the model all the same; "" where none does.
 std::string warnOfDraws(const frontend::InferenceReport &report);
 
-} // namespace ortc::artifact
+} // namespace ortc::engine

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "check/EvaluateProgram.h"
 #include "compiler/autodiff/Differentiate.h"
-#include "compiler/check/EvaluateProgram.h"
 
 namespace ortc::check {
 

@@ -1,6 +1,6 @@
 // Which operation a wrong gradient comes from.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/check/FindSuspect.h"
+#include "check/FindSuspect.h"
 
 #include "compiler/evaluator/Evaluator.h"
 #include "engine/session/difference.h"

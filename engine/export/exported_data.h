@@ -5,11 +5,11 @@
 #include "compiler/frontend/onnx.pb.h"
 #include "engine/session/session.h"
 
-namespace ortc::artifact {
+namespace ortc::engine {
 
 /// The bytes of a tensor of the session in the dtype of the file: a float16 weight has a float32 master.
-Status readTensor(const engine::Artifact &artifact, engine::Session &session, const ortc_tensor_info &tensor,
-                  DataType type, std::string &bytes);
+Status readTensor(const Artifact &artifact, Session &session, const ortc_tensor_info &tensor, DataType type,
+                  std::string &bytes);
 
 /// The elements of that type.
 std::vector<double> valuesOf(DataType type, const uint8_t *data, size_t bytes);
@@ -19,4 +19,4 @@ std::vector<double> valuesOf(const proto::TensorProto &tensor);
 /// Puts `bytes` in as the only data of the initializer.
 void replaceData(proto::TensorProto &tensor, std::string bytes);
 
-} // namespace ortc::artifact
+} // namespace ortc::engine

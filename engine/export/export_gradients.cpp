@@ -1,6 +1,6 @@
 // Operators that choose gradients, as the standard has them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/artifact/ExportGradients.h"
+#include "engine/export/export_gradients.h"
 
 #include <map>
 #include <string>
@@ -9,7 +9,7 @@
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/OwnOperators.h"
 
-namespace ortc::artifact {
+namespace ortc::engine {
 
 namespace {
 
@@ -81,4 +81,4 @@ void writeChosenGradients(proto::ModelProto &model) {
   }
 }
 
-} // namespace ortc::artifact
+} // namespace ortc::engine
