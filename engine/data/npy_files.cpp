@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "engine/data/npy_files.h"
 #include "support/MappedFile.h"
+#include "support/Npy.h"
 
 namespace ortc::engine {
 namespace {

@@ -111,7 +111,7 @@ static Status writeFile(const ExportOptions &options, const proto::ModelProto &m
   if (!model.SerializeToString(&text))
     return Status::failure(options.output + ": the model cannot be written");
   bytes = text.size();
-  return writeFile(options.output, text);
+  return ortc::writeFile(options.output, text);
 }
 
 static Status writeModel(const ExportOptions &options, const Artifact &artifact, Session &session,

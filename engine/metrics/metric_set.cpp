@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "support/Plural.h"
+#include "support/Text.h"
 
 namespace ortc::engine {
 

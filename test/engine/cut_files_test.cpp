@@ -9,6 +9,7 @@
 #include "test/engine/data_files.h"
 #include "test/runtime/TestArtifact.h"
 
+using namespace ortc;
 using namespace ortc::engine;
 using namespace ortc::engine::test;
 

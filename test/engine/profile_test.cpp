@@ -8,6 +8,7 @@
 #include <ortc/format.h>
 #include <sstream>
 
+using namespace ortc;
 using namespace ortc::engine;
 
 namespace {

@@ -7,7 +7,6 @@
 #include "support/Text.h"
 
 using namespace ortc;
-using namespace ortc::engine;
 
 TEST(PrintableTest, WhatActsOnATerminalIsAQuestionMark) {
   EXPECT_EQ(makePrintable("fc.weight"), "fc.weight");

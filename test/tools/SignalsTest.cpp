@@ -20,6 +20,7 @@
 #include "test/runtime/TestArtifact.h"
 #include "test/tools/Process.h"
 
+using namespace ortc;
 using namespace ortc::engine;
 using namespace ortc::engine::test;
 using ortc::test::Arguments;

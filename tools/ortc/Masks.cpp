@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/ortc/Masks.h"
 
+#include "engine/data/data_source.h"
 #include "support/Convert.h"
 #include "support/Text.h"
 
