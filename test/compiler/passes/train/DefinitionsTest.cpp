@@ -342,7 +342,7 @@ TEST(DefinitionTest, EveryFileOfAFormulaHasARow) {
                                      std::tuple("optimizers", "ORTC_OPTIMIZER", listOptimizers().size())}) {
     std::set<std::string> defining;
     for (const auto &file :
-         std::filesystem::directory_iterator(ORTC_DOCS "/../passes/train/" + std::string(folder))) {
+         std::filesystem::directory_iterator(ORTC_DOCS "/../compiler/passes/train/" + std::string(folder))) {
       std::ifstream stream(file.path());
       std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
       if (file.path().extension() == ".cpp" && text.find("Definition k") != std::string::npos)

@@ -91,7 +91,7 @@ TEST_F(TrainingProgramTest, LossesAgreeWithTheirDefinitions) {
     LossSpec spec;
     std::string text = reference->getAttrOfType<StringAttr>("test.loss").str();
     if (size_t at = text.find('@'); at != std::string::npos) // a file
-      text.replace(at, 1, ORTC_TEST_DATA "/passes/train/Inputs/factors/");
+      text.replace(at, 1, ORTC_TEST_DATA "/compiler/passes/train/Inputs/factors/");
     Status status = parseLoss(text).moveTo(spec);
     ASSERT_TRUE(status.isOk()) << status.getMessage();
     for (Type element : {Type(Float64Type::get(&context)), Type(Float32Type::get(&context))}) {

@@ -31,13 +31,14 @@ protected:
     context.allowUnregisteredDialects();
   }
   OwningOpRef<ModuleOp> load(StringRef file) {
-    return parseSourceFile<ModuleOp>((ORTC_TEST_DATA "/passes/train/Inputs/" + file).str(), &context);
+    return parseSourceFile<ModuleOp>((ORTC_TEST_DATA "/compiler/passes/train/Inputs/" + file).str(),
+                                     &context);
   }
   /// The functions of Inputs/NAME.mlir and of every file in Inputs/NAME.
   std::vector<func::FuncOp> loadCases(const std::string &name) {
     std::set<std::string> files;
     for (const auto &file :
-         std::filesystem::directory_iterator(ORTC_TEST_DATA "/passes/train/Inputs/" + name))
+         std::filesystem::directory_iterator(ORTC_TEST_DATA "/compiler/passes/train/Inputs/" + name))
       files.insert(name + "/" + file.path().filename().string());
     files.insert(name + ".mlir");
     std::vector<func::FuncOp> cases;
