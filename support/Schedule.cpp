@@ -9,12 +9,9 @@
 #include <string_view>
 #include <variant>
 
-#include "host/rate.h"
-#include "host/schedule_forms.h"
-#include "host/spec.h"
-#include "host/text.h"
 #include "support/EditDistance.h"
 #include "support/Rate.h"
+#include "support/ScheduleForms.h"
 #include "support/Spec.h"
 #include "support/Text.h"
 

@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <sstream>
 
-#include "test/host/data_files.h"
+#include "test/engine/data_files.h"
 #include "tools/ortc/flags/Recipe.h"
 #include "tools/ortc/flags/Toml.h"
 
 using namespace ortc;
 using namespace ortc::tool;
-using host::test::TemporaryFolder;
+using engine::test::TemporaryFolder;
 
 namespace {
 
@@ -263,7 +263,7 @@ TEST(RecipeTest, HoldsTheCommandsOfTheExamples) {
   const CommandRow &train = *findCommand("train");
   size_t count = 0;
   for (const auto &file : std::filesystem::recursive_directory_iterator(ORTC_DOCS "/examples/recipes")) {
-    std::istringstream stream(file.is_regular_file() ? host::test::readFile(file.path()) : "");
+    std::istringstream stream(file.is_regular_file() ? engine::test::readFile(file.path()) : "");
     for (std::string line; std::getline(stream, line);) {
       if (!line.starts_with("ortc train "))
         continue;

@@ -8,24 +8,24 @@
 namespace ortc::tool {
 
 /// Adds a command of this kind.
-static void addApply(Tool &tool, const char *name, Status (*run)(const host::ApplyOptions &)) {
-  auto options = std::make_shared<host::ApplyOptions>();
+static void addApply(Tool &tool, const char *name, Status (*run)(const engine::ApplyOptions &)) {
+  auto options = std::make_shared<engine::ApplyOptions>();
   CommandLine line(tool, name);
   line.addPositional("DIR", options->artifact);
   line.addText("data", options->data);
-  if (run != host::evaluateData)
+  if (run != engine::evaluateData)
     line.addText("output", options->output);
   line.addText("load", options->load);
-  if (run != host::computeGradients)
+  if (run != engine::computeGradients)
     line.addWeights("weights", options->weights);
   line.addText("binding", options->binding);
   line.addWhole("steps", options->steps, 1, INT64_MAX);
   line.addDevice(options->device);
   line.addWhole("threads", options->threads, 1, 256);
-  if (run == host::evaluateData) {
+  if (run == engine::evaluateData) {
     line.addValue("metric", [options](const std::string &text) {
       options->metrics.push_back(text);
-      return host::MetricSet().add(text);
+      return engine::MetricSet().add(text);
     });
     line.setVocabulary("metric", describeMetrics());
     line.addFlag("json", options->json);
@@ -37,8 +37,8 @@ static void addApply(Tool &tool, const char *name, Status (*run)(const host::App
   });
 }
 
-void addEvalCommand(Tool &tool) { addApply(tool, "eval", host::evaluateData); }
-void addPredictCommand(Tool &tool) { addApply(tool, "predict", host::predictData); }
-void addGradientsCommand(Tool &tool) { addApply(tool, "gradients", host::computeGradients); }
+void addEvalCommand(Tool &tool) { addApply(tool, "eval", engine::evaluateData); }
+void addPredictCommand(Tool &tool) { addApply(tool, "predict", engine::predictData); }
+void addGradientsCommand(Tool &tool) { addApply(tool, "gradients", engine::computeGradients); }
 
 } // namespace ortc::tool

@@ -8,7 +8,7 @@
 namespace ortc::tool {
 
 void addExportCommand(Tool &tool) {
-  auto options = std::make_shared<artifact::ExportOptions>();
+  auto options = std::make_shared<engine::ExportOptions>();
   CommandLine line(tool, "export");
   line.addPositional("DIR", options->artifact);
   line.addText("load", options->load);
@@ -17,14 +17,14 @@ void addExportCommand(Tool &tool) {
   line.addText("adapter", options->adapter);
   line.addFlag("training", options->isForTraining);
   line.addFlag("quiet", options->quiet);
-  line.setAction([options] { return finish(artifact::exportModel(*options)); });
+  line.setAction([options] { return finish(engine::exportModel(*options)); });
 }
 
 void addInspectCommand(Tool &tool) {
   auto path = std::make_shared<std::string>();
   CommandLine line(tool, "inspect");
   line.addPositional("DIR", *path);
-  line.setAction([path] { return finish(report::inspectArtifact(*path)); });
+  line.setAction([path] { return finish(engine::inspectArtifact(*path)); });
 }
 
 void addSignCommand(Tool &tool) {
@@ -62,7 +62,7 @@ void addVerifyCommand(Tool &tool) {
   line.addText("public-key", state->publicKey);
   line.addFlag("quiet", state->quiet);
   line.setAction(
-      [state] { return finish(report::verifyArtifact(state->path, state->publicKey, state->quiet)); });
+      [state] { return finish(engine::verifyArtifact(state->path, state->publicKey, state->quiet)); });
 }
 
 } // namespace ortc::tool

@@ -93,17 +93,17 @@ void CommandLine::addFlag(const std::string &name, bool &target, bool value) {
 
 void CommandLine::addDevice(std::string &target) {
   addValue("device", [&target](const std::string &value) {
-    host::DeviceKind kind;
+    engine::DeviceKind kind;
     uint32_t ordinal = 0;
     target = value;
-    return host::parseDevice(value, kind, ordinal);
+    return engine::parseDevice(value, kind, ordinal);
   });
 }
 
 void CommandLine::addWeights(const std::string &name, std::string &target) {
   addValue(name, [&target](const std::string &value) {
     target = value;
-    return host::checkWeightsName(value);
+    return engine::checkWeightsName(value);
   });
 }
 

@@ -1,7 +1,7 @@
 // Losses and optimizers as words.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/train/Losses.h"
-#include "passes/train/Optimizers.h"
+#include "compiler/passes/train/Losses.h"
+#include "compiler/passes/train/Optimizers.h"
 #include "tools/ortc/Vocabularies.h"
 
 #include "llvm/ADT/StringExtras.h"

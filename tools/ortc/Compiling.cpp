@@ -97,7 +97,7 @@ Status train(const CompileOptions &options, const TuneOptions &tuning, const std
   auto started = std::chrono::steady_clock::now();
   Progress progress(options.quiet);
   artifact::OutputFolder folder(options.output);
-  std::vector<host::NamedFile> reports = listReports(options, tuning, "");
+  std::vector<NamedFile> reports = listReports(options, tuning, "");
   reports.push_back({"--write-config", recipe.path});
   driver::CompileExtras extras = makeExtras(options, tuning, reports, progress);
   extras.memoryUnit = memoryUnit;
@@ -114,7 +114,7 @@ Status train(const CompileOptions &options, const TuneOptions &tuning, const std
   }
   ORTC_TRY(writeReports(options, *compiled));
   if (!recipe.path.empty())
-    ORTC_TRY(host::writeFile(recipe.path, recipe.text));
+    ORTC_TRY(writeFile(recipe.path, recipe.text));
   if (isWhole)
     ORTC_TRY(folder.commit());
   progress.end();

@@ -17,7 +17,7 @@ struct RecipeFile {
 
 /// `ortc train`: compiles as the options say and writes the artifact's folder, whole or not at all, and the reports.
 /// Prints a summary on stdout, notes and warnings on stderr.
-/// `memoryUnit`: that of the memory budget, as in host/text.h.
+/// `memoryUnit`: that of the memory budget, as in support/Text.h.
 Status train(const CompileOptions &options, const TuneOptions &tuning, const std::string &memoryUnit,
              const RecipeFile &recipe);
 

@@ -25,18 +25,18 @@ static Status parseWeights(const std::string &text, std::vector<double> &weights
 }
 
 void addDeltaCommand(Tool &tool) {
-  auto options = std::make_shared<host::DeltaOptions>();
+  auto options = std::make_shared<engine::DeltaOptions>();
   CommandLine line(tool, "delta");
   line.addPositional("BASE", options->base);
   line.addPositional("NEW", options->trained);
   line.addText("output", options->output);
   line.addFlag("int8", options->int8);
   line.addFlag("quiet", options->quiet);
-  line.setAction([options] { return finish(host::makeDelta(*options)); });
+  line.setAction([options] { return finish(engine::makeDelta(*options)); });
 }
 
 void addMergeCommand(Tool &tool) {
-  auto options = std::make_shared<host::MergeOptions>();
+  auto options = std::make_shared<engine::MergeOptions>();
   CommandLine line(tool, "merge");
   line.addPositionals("FILE", options->files);
   line.addText("output", options->output);
@@ -44,7 +44,7 @@ void addMergeCommand(Tool &tool) {
                 [options](const std::string &text) { return parseWeights(text, options->weights); });
   line.addText("base", options->base);
   line.addFlag("quiet", options->quiet);
-  line.setAction([options] { return finish(host::mergeFiles(*options)); });
+  line.setAction([options] { return finish(engine::mergeFiles(*options)); });
 }
 
 } // namespace ortc::tool

@@ -26,7 +26,7 @@ void addPlanCommand(Tool &tool) {
     Expected<uint64_t> bytes = parseBytes(value);
     if (bytes)
       state->planning.fit = *bytes;
-    state->planning.fitUnit = host::findByteUnit(value).name;
+    state->planning.fitUnit = findByteUnit(value).name;
     return bytes.getStatus();
   });
   line.addFlag("train-choices", state->planning.trainChoices);

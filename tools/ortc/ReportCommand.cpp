@@ -6,7 +6,7 @@
 namespace ortc::tool {
 
 void addReportCommand(Tool &tool) {
-  auto options = std::make_shared<host::ReportOptions>();
+  auto options = std::make_shared<engine::ReportOptions>();
   CommandLine line(tool, "report");
   line.addPositionals("METRICS", options->runs);
   line.addText("output", options->output);
@@ -15,7 +15,7 @@ void addReportCommand(Tool &tool) {
     return Status();
   });
   line.addFlag("quiet", options->quiet);
-  line.setAction([options] { return finish(host::writeReportPage(*options)); });
+  line.setAction([options] { return finish(engine::writeReportPage(*options)); });
 }
 
 } // namespace ortc::tool

@@ -31,7 +31,7 @@ static Expected<uint64_t> parseSeed(const std::string &text) {
 }
 
 void addRunCommand(Tool &tool) {
-  auto options = std::make_shared<host::TrainOptions>();
+  auto options = std::make_shared<engine::TrainOptions>();
   CommandLine line(tool, "run");
   line.addPositional("DIR", options->artifact);
   line.addText("data", options->data);
@@ -43,10 +43,10 @@ void addRunCommand(Tool &tool) {
   line.addValue("seed", [options](const std::string &text) { return parseSeed(text).moveTo(options->seed); });
   line.addValue("lr", [options](const std::string &text) { return parseRate(text).moveTo(options->lr); });
   line.addValue("lr-schedule", [options](const std::string &text) {
-    if (text.substr(0, text.find(':')) == host::Plateau::kName)
-      return host::Plateau::parse(text, options->follow.plateau.emplace());
-    host::Schedule schedule;
-    Status status = host::Schedule::parse(text, schedule);
+    if (text.substr(0, text.find(':')) == engine::Plateau::kName)
+      return engine::Plateau::parse(text, options->follow.plateau.emplace());
+    Schedule schedule;
+    Status status = Schedule::parse(text, schedule);
     options->schedule = schedule;
     return status.isOk() ? schedule.check(text) : status;
   });
@@ -55,28 +55,29 @@ void addRunCommand(Tool &tool) {
   line.addWhole("eval-every", options->evalEvery, 1, INT64_MAX);
   line.addValue("metric", [options](const std::string &text) {
     options->evalMetrics.push_back(text);
-    return host::MetricSet().add(text);
+    return engine::MetricSet().add(text);
   });
   line.setVocabulary("metric", describeMetrics());
   line.setVocabulary("lr-schedule", describeSchedules(/*hasPlateau=*/true));
   line.addText("metrics", options->metrics);
   line.addValue("best", [options](const std::string &text) {
-    Status status = host::Goal::parse(text, options->follow.goal.emplace());
+    Status status = engine::Goal::parse(text, options->follow.goal.emplace());
     const std::string &metric = options->follow.goal->metric;
-    return !status.isOk() || host::Goal::isOfLoss(metric) ? status : host::MetricSet().add(metric);
+    return !status.isOk() || engine::Goal::isOfLoss(metric) ? status : engine::MetricSet().add(metric);
   });
   line.addWhole("patience", options->follow.patience, 1, INT64_MAX);
   line.addText("save-best", options->saveBest);
   line.addValue("watch",
-                [options](const std::string &text) { return host::Watch::parse(text, options->watch); });
+                [options](const std::string &text) { return engine::Watch::parse(text, options->watch); });
   line.addWhole("watch-every", options->watchEvery, 1, INT64_MAX);
   line.addText("save", options->save);
   line.addWhole("save-every", options->saveEvery, 1, INT64_MAX);
   line.addWhole("keep", options->keep, 1, INT64_MAX);
   line.addText("load", options->load);
   line.addText("binding", options->binding);
-  line.addValue("buckets",
-                [options](const std::string &text) { return host::Buckets::parse(text, options->buckets); });
+  line.addValue("buckets", [options](const std::string &text) {
+    return engine::Buckets::parse(text, options->buckets);
+  });
   line.addFlag("stop-on-nan", options->stopOnNan);
   line.addDevice(options->device);
   line.addWhole("threads", options->threads, 1, 256);

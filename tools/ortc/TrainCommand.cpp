@@ -150,7 +150,7 @@ void addTrainingFlags(CommandLine &line, CompileOptions &options) {
 void addTargetFlags(CommandLine &line, CompileOptions &options, TargetFlags flags) {
   line.addWhole("max-workers", options.maxWorkers, 1, 256);
   line.addValue("memory-budget", [&options, &unit = flags.memoryUnit](const std::string &text) {
-    unit = host::findByteUnit(text).name;
+    unit = findByteUnit(text).name;
     return parseBytes(text).moveTo(options.memoryBudget.emplace());
   });
   line.addValue("target", [&options, &isFirst = flags.isFirstTarget](const std::string &value) {

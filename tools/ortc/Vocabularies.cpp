@@ -2,28 +2,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/ortc/Vocabularies.h"
 
-#include "host/metrics/metric.h"
-#include "host/plateau.h"
-#include "host/schedule_forms.h"
+#include "engine/metrics/metric.h"
+#include "engine/training/plateau.h"
+#include "support/ScheduleForms.h"
 
 namespace ortc::tool {
 
 Vocabulary describeSchedules(bool hasPlateau) {
   Vocabulary vocabulary;
-  for (const host::ScheduleForm &form : host::listScheduleForms()) {
+  for (const ScheduleForm &form : listScheduleForms()) {
     Word word{.name = form.name};
     for (const std::string &key : form.keys)
       word.keys.push_back({.name = key});
     vocabulary.words.push_back(std::move(word));
   }
   if (hasPlateau)
-    vocabulary.words.push_back({.name = host::Plateau::kName});
+    vocabulary.words.push_back({.name = engine::Plateau::kName});
   return vocabulary;
 }
 
 Vocabulary describeMetrics() {
   Vocabulary vocabulary;
-  for (const host::MetricKind &kind : host::listMetrics())
+  for (const engine::MetricKind &kind : engine::listMetrics())
     vocabulary.words.push_back({.name = kind.name});
   return vocabulary;
 }

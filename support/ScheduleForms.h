@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace ortc::host {
+namespace ortc {
 
 /// A kind of schedule: its name and its keys.
 struct ScheduleForm {
@@ -16,4 +16,4 @@ struct ScheduleForm {
 /// All there are; the order is that of messages.
 std::vector<ScheduleForm> listScheduleForms();
 
-} // namespace ortc::host
+} // namespace ortc
