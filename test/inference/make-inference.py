@@ -16,7 +16,6 @@ import warnings
 import numpy as np
 import onnx
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 HERE = pathlib.Path(__file__).resolve().parent

@@ -28,7 +28,7 @@ import byte_optimizers  # noqa: E402
 import lamb  # noqa: E402
 import lars  # noqa: E402
 import lion_pytorch  # noqa: E402
-import muon  # noqa: E402
+import muon  # noqa: E402, F401 (it makes torch.optim.Muon compute in float64)
 import schedulefree  # noqa: E402
 
 MODELS, STEPS, CLIP = ("mlp-digits", "lenet", "vit-tiny-slim"), 50, 1.0

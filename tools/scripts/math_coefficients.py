@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Every polynomial is a least-squares fit on Chebyshev nodes, in 60 digits: within a factor of two of the
 minimax error. The error printed beside each polynomial is the largest one on the interval."""
-import sys
-from mpmath import mp, mpf, matrix, qr_solve, lu_solve, cos, pi, exp, log, erf, sin, atan, asin, sqrt, taylor, expm1
+from mpmath import mp, mpf, matrix, lu_solve, cos, pi, log, erf, sin, atan, asin, sqrt, expm1
 
 mp.dps = 60
 

@@ -6,7 +6,6 @@ import gc
 import json
 import os
 import pathlib
-import re
 import stat
 import sys
 import tempfile
@@ -17,7 +16,7 @@ import xml.etree.ElementTree
 import ortc
 from ortc import _compile
 from ortc._flags import Flags
-from support import DIGITS, SOURCE, WORK, compile_digits, make_batch, run_tool
+from support import DIGITS, WORK, compile_digits, make_batch, run_tool
 
 OPTIONS = {"shapes": {"batch": 64}, "target": "x86-64-v3", "max_workers": 1}
 

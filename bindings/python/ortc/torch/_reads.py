@@ -76,9 +76,10 @@ def _find_imports(code: list[dis.Instruction], at: int, variables: dict[str, str
     for part in names or ():
         yield Read("module", name, (("attribute", part),))
     if names is None:
-        for at in range(at + 1, min(at + 8, len(code))):
-            if code[at].opname.startswith("STORE_"):
-                break
+        end = min(at + 8, len(code)) - 1
+        at += 1
+        while at < end and not code[at].opname.startswith("STORE_"):
+            at += 1
         is_renamed = code[at - 1].opname == "POP_TOP"  # import a.b as c
         if code[at].opname == "STORE_FAST":
             variables[code[at].argval] = name if is_renamed else name.partition(".")[0]

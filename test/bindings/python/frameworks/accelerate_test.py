@@ -9,7 +9,6 @@ import os
 import pathlib
 import tempfile
 import unittest
-from typing import Any
 
 import torch
 import torch.nn.functional as F

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 import torch.utils._pytree as pytree
-from modules import ConvNorm, Dropping, Mlp, Two, distance, total, use_own_cache, widen
+from modules import ConvNorm, Mlp, Two, distance, total, use_own_cache, widen
 from torch import nn
 from torch.nn.utils import parametrizations, parametrize
 

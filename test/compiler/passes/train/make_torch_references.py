@@ -53,10 +53,10 @@ def write_losses(path):
     functions, module = [], load(path)
     for name, values in getattr(module, "FILES", {}).items():
         np.save(HERE / "Inputs" / "factors" / f"{name}.npy", values.numpy())
-    for name, spec, x, label, module, *inputs in module.cases(make_draw()):
+    for name, spec, x, label, compute, *inputs in module.cases(make_draw()):
         xs = [each.detach().requires_grad_() for each in (x if isinstance(x, tuple) else (x,))]
         labels, inputs = [] if label is None else [label], inputs[0] if inputs else {}
-        loss = module(*xs, *labels, *inputs.values())
+        loss = compute(*xs, *labels, *inputs.values())
         loss.backward()
         arguments = []
         for each in xs:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ortc.torch._symbolics.build import Number, detach, is_none, is_plain, like, number, promote, typed, with_gradient
+from ortc.torch._symbolics.build import Number, detach, is_none, is_plain, like, number, promote, with_gradient
 
 
 def _node(name: str) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ortc._errors import CompileError
-from ortc.torch._symbolics.build import Number, constant, is_none, like, number, numbers, rank, with_gradient
+from ortc.torch._symbolics.build import Number, constant, is_none, like, number, rank, with_gradient
 
 
 def _reduce(g: Any, x: Any, reduction: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ortc.torch._symbolics.build import constant, is_none, like, number, numbers, rank
+from ortc.torch._symbolics.build import constant, is_none, like, number, rank
 
 
 def _rms_norm(g: Any, x: Any, shape: Any, weight: Any = None, eps: Any = None) -> Any:
