@@ -482,7 +482,7 @@ TEST_F(MaskTest, MasksThatDoNotFitAreRefused) {
   expectRefused({"--mask", writeMask("shape.npz", "0.weight", {32, 64})},
                 "--mask: '0.weight' has shape [32, 64], but the parameter has [64, 64]");
   expectRefused({"--mask", writeMask("half.npz", "0.weight", {64, 64}, 0.5f)},
-                "half.npz: '0.weight' has 0.5 as its element 1, and a mask has zeros and ones alone");
+                "half.npz: '0.weight' has 0.5 as its element 1, and a mask has only zeros and ones");
   expectRefused({"--mask", folder / "none.npz"}, "none.npz");
 }
 

@@ -82,7 +82,7 @@ TEST(FlagsToolTest, WordsAreThoseOfTheCompiler) {
         EXPECT_EQ(flag.value("repeats", false), flag["name"] == "loss");
       }
   EXPECT_EQ(run({"flags", "train", "clip-norm"}).text,
-            "ortc: error: values of --clip-norm are made of no words\n");
+            "ortc: error: --clip-norm has no table of words; ortc help train clip-norm explains it\n");
   EXPECT_EQ(run({"flags", "trian"}).text, "ortc: error: unknown command 'trian'; did you mean 'train'?\n");
   EXPECT_EQ(run({"flags", "--json", "--man"}).text,
             "ortc: error: --json, --markdown and --man exclude each other; choose one\n");

@@ -55,7 +55,7 @@ public:
   void addPositional(const std::string &name, std::string &target);
   /// One or more of them.
   void addPositionals(const std::string &name, std::vector<std::string> &targets);
-  /// What values of a flag are made of.
+  /// What values of a flag are made of: for --help-FLAG, completions and pages. Before another command is added.
   void setVocabulary(const std::string &name, Vocabulary vocabulary);
   /// What runs when this command was given.
   void setAction(std::function<int()> run);

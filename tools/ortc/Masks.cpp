@@ -21,7 +21,7 @@ static Status readMask(const Array &array, const std::string &where, Mask &mask)
     double value = isWhole ? double(loadAsInteger(array.type, from)) : loadAsDouble(array.type, from);
     if (value != 0 && value != 1)
       return Status::refusal(where + " has " + formatNumber(value) + " as its element " + std::to_string(i) +
-                             ", and a mask has zeros and ones alone");
+                             ", and a mask has only zeros and ones");
     mask.keeps.push_back(value == 1);
   }
   return Status();

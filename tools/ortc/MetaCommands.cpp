@@ -54,8 +54,12 @@ static int printFlags(const Tool &tool, const std::string &about, const std::str
       return finish(found.getStatus());
     auto vocabulary = commands.front().vocabularies.find((*found)->name);
     if (vocabulary == commands.front().vocabularies.end())
-      return reportError("values of --" + std::string((*found)->name) + " are made of no words", 2);
-    return print(formatWordsMarkdown(vocabulary->second));
+      return reportError("--" + std::string((*found)->name) + " has no table of words; ortc help " + name +
+                             " " + (*found)->name + " explains it",
+                         2);
+    const Vocabulary &words = vocabulary->second;
+    return print(words.columns.empty() ? describeFlag(commands.front(), **found)
+                                       : formatWordsMarkdown(words));
   }
   if (format == "json")
     return print(formatFlagsJson(commands, ORTC_VERSION));

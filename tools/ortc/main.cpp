@@ -15,6 +15,7 @@
 #include "engine/stack.h"
 #include "support/EditDistance.h"
 #include "support/FileGuard.h"
+#include "support/OutputPaths.h"
 #include "tools/ortc/CommandLine.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/MissingMemory.h"
@@ -38,7 +39,7 @@ static bool isOfCompiler(const std::string &) { return false; } // they are here
 static constexpr const char *kAbout =
     "Run training steps; this ortc was built without the compiler that makes them";
 static bool isOfCompiler(const std::string &command) {
-  return command == "train" || command == "plan" || command == "check" || command == "ops";
+  return tool::findCommand(command) != nullptr; // the table has all commands, this build the others
 }
 #endif
 
@@ -66,7 +67,7 @@ static std::string suggest(const std::string &word, const std::vector<std::strin
   return meant.empty() ? "; " + name + " --help lists what there is" : meant;
 }
 
-/// The flag behind whose value an argument stands, with nothing but arguments between them: "" where it does not. A
+/// The flag before an argument, with only other arguments between: "" where none is, or where it takes no value. A
 /// shell makes such arguments of a pattern that is not quoted.
 static std::string findFlagBefore(const std::string &argument, const CLI::App &command,
                                   const std::vector<std::string> &line) {
@@ -98,6 +99,11 @@ static std::string describeExtras(const CLI::App &app, const std::vector<std::st
              " takes one value; quotes keep a shell from making several of a pattern: " + flag + " '*.npz'";
     return "unexpected argument '" + argument + "'; " + name + " --help lists what there is";
   }
+  if (!isTool) // in front of the command, or after "--"
+    for (const std::string &argument : app.remaining())
+      if (argument != "--")
+        return "unexpected argument '" + argument + "'; flags stand after the command; " + name +
+               " --help lists what there is";
   return "";
 }
 
@@ -130,6 +136,23 @@ static std::string describe(const CLI::Error &error) {
 static std::string locate(const tool::Recipe &recipe, const std::string &message) {
   return message.starts_with("--") ? recipe.locate(message.substr(2, message.find(':') - 2)) + message
                                    : message;
+}
+
+/// Refuses outputs that are the recipe, or a file that a value names beside other things: commands know of their other
+/// inputs.
+static Status checkInputs(const tool::Tool &tool, const tool::Recipe &recipe) {
+  std::vector<NamedFile> inputs{{"--config", recipe.file}};
+  for (const auto &[row, value] : tool.given) {
+    const std::string flag = "--" + std::string(row->name);
+    if (row->type == tool::FlagType::Pattern && value.starts_with("@"))
+      inputs.push_back({flag, value.substr(1)});
+    else if (flag == "--mask" || flag == "--teacher")
+      inputs.push_back({flag, value.substr(0, value.find(':'))});
+  }
+  for (const auto &[row, value] : tool.given)
+    if (row->writes)
+      ORTC_TRY(checkOutputs(inputs, {{"--" + std::string(row->name), value}}));
+  return Status();
 }
 
 static int run(int argc, char **argv) {
@@ -194,6 +217,8 @@ static int run(int argc, char **argv) {
     std::fputs(app.help().c_str(), stderr);
     return tool::reportError("no command is given", 2);
   }
+  if (Status status = checkInputs(tool, recipe); !status.isOk())
+    return tool::finish(status);
   try {
     return tool.action();
   } catch (const std::bad_alloc &) {

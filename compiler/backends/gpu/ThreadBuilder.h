@@ -17,7 +17,7 @@ public:
   Value block();  ///< within the grid
   /// The same, read again: what follows from them does not wait in registers from an earlier place on.
   Value threadAgain();
-  Value blockAgain(); ///< of AMD's processors the same: it has no register of a thread
+  Value blockAgain(); ///< on AMD block(), which is no register of a thread
   /// While it lives, thread() is what threadAgain() was at its beginning.
   class ThreadAgain {
   public:
@@ -30,13 +30,13 @@ public:
     ThreadBuilder &b;
     const Value before;
   };
-  /// Ends a branch that LLVM then merges with no other, whose instructions are the same: addresses that all branches
-  /// want would be chosen from before, and need a register each. `number`: which branch. AMD.
+  /// Ends a branch so that LLVM merges it with no other of equal instructions: it would choose all addresses before the
+  /// branches, which takes a register for each. `number`: which branch. On AMD only.
   void endBranch(int64_t number);
   /// An index as one of which LLVM knows nothing: what follows from it is computed anew, not kept from an earlier place
-  /// on. It is below 2^31. AMD; elsewhere the index.
+  /// on. It is below 2^31. On AMD only; elsewhere the index itself.
   Value anew(Value at);
-  /// No instruction moves across, so that what is loaded on one side does not wait in registers on the other. AMD.
+  /// No instruction moves across, so that what is loaded on one side does not wait in registers on the other. AMD only.
   void separate();
   /// All threads of the block meet, and see what others have written.
   void barrier();

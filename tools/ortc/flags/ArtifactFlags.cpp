@@ -12,6 +12,7 @@ static FlagRow makeOutput(const char *sentence) {
           .value = "OUT.safetensors",
           .type = FlagType::File,
           .isNeeded = true,
+          .writes = true,
           .sentence = sentence};
 }
 
@@ -40,6 +41,7 @@ CommandRow describeExport() {
              .letter = 'o',
              .value = "TRAINED.onnx",
              .type = FlagType::File,
+             .writes = true,
              .sentence = "Write the model into this file, adapters merged",
              .text =
                  R"(Adapters of `--lora` are merged into its weights, those of `--base` into the numbers that its integers

@@ -46,7 +46,7 @@ only optimizer state and exponentials below the smallest normal number are zero
            .value = "TYPE",
            .type = FlagType::Choice,
            .words = "f32 bf16 f16 tf32 f64",
-           .sentence = "Compute products in f32, bf16, f16 or tf32, or all in f64",
+           .sentence = "Compute products in f32, bf16, f16 or tf32, or everything in f64",
            .text =
                R"(`f32` (default): the types of the file. `bf16`, `f16`: matrix products and convolutions, forward and
 backward, read and give bfloat16 or float16 numbers; sums, norms, softmax, losses, parameters and optimizer state are
@@ -184,11 +184,13 @@ on its flags, so the program is not searched for.)"},
            .isRare = true,
            .value = "FILE.csv",
            .type = FlagType::File,
+           .writes = true,
            .sentence = "Write the buffers of the memory plan",
            .text = R"(As `ortc plan` does. Known from the phase `place` on.)"},
           {.name = "report",
            .value = "FILE.json",
            .type = FlagType::File,
+           .writes = true,
            .sentence = "Write the times of phases and the figures of kernels",
            .text =
                R"(Seconds of the phases, figures of the entries, every kernel with its work, its estimated and its measured
@@ -210,7 +212,7 @@ CommandRow describePlan() {
       {
           {.name = "every-entry",
            .sentence = "Show details of every entry",
-           .text = "Otherwise of the first, the training step."},
+           .text = "Without it, only the first entry, the training step, has details."},
           {.name = "fit",
            .value = "BYTES",
            .type = FlagType::Bytes,
@@ -231,15 +233,18 @@ biases and norms. Each is planned like the whole; tensors that are not trained a
           {.name = "report",
            .value = "FILE.json",
            .type = FlagType::File,
+           .writes = true,
            .sentence = "Write every figure, step and buffer"},
           {.name = "html",
            .value = "FILE.html",
            .type = FlagType::File,
+           .writes = true,
            .sentence = "Write a page that shows the arena over time",
            .text = "The page has the tensors of every step. It is one file, which loads nothing."},
           {.name = "dump-buffers",
            .value = "FILE.csv",
            .type = FlagType::File,
+           .writes = true,
            .sentence = "Write the buffers in MiniMalloc's format",
            .text =
                R"(The transient region: `id`, `lower` and `upper` (alive in [lower, upper) steps), `size`, `alignment`,
@@ -284,7 +289,7 @@ CommandRow describeCheck() {
           kKernelCache,
       }};
   return {.name = "check",
-          .sentence = "Check gradients, or generated code, of a model",
+          .sentence = "Check the gradients or the generated code of a model",
           .arguments = {{.name = "MODEL",
                          .type = FlagType::File,
                          .sentence = "the ONNX file, or the folder of an artifact"}},

@@ -68,7 +68,8 @@ static CommandRow withRecipe(CommandRow command, bool writes = false) {
         {.name = "write-config",
          .value = "FILE.toml",
          .type = FlagType::File,
-         .sentence = "Write the flags given as a recipe",
+         .writes = true,
+         .sentence = "Write the flags of this command line as a recipe",
          .text =
              R"(All flags of the command line and of its `--config`; `ortc train MODEL --config FILE.toml` makes the
 same artifact.)"});

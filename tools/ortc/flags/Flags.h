@@ -37,13 +37,14 @@ const char *nameOf(FlagType type);
 
 struct FlagRow {
   const char *name;       ///< without dashes
-  bool isRare = false;    ///< only --help-all shows it
+  bool isRare = false;    ///< --help-all shows it, --help does not
   char letter = 0;        ///< of a short form
   const char *value = ""; ///< as --help shows it; "" of a switch
   FlagType type = FlagType::Switch;
   bool repeats = false;    ///< may be given several times
   bool isNeeded = false;   ///< the command refuses to run without it
-  const char *words = "";  ///< of a Choice, with blanks between them
+  bool writes = false;     ///< the value is a file that the command writes
+  const char *words = "";  ///< of a Choice or a Scale, with blanks between them
   const char *sentence;    ///< imperative, no full stop, short enough for a line of --help
   const char *text = "";   ///< the rest, in Markdown
   const char *syntax = ""; ///< the value with all its keys, where `value` is shorter
@@ -103,7 +104,7 @@ struct Vocabulary {
   std::vector<const char *> columns = {}; ///< titles of the documentation's table
 };
 
-/// A command of this build: its rows, and the vocabularies of some by name.
+/// A command of this build: its rows, and the vocabularies of its flags, by name.
 struct Command {
   const CommandRow *row;
   std::map<std::string, Vocabulary, std::less<>> vocabularies = {};
@@ -112,7 +113,7 @@ struct Command {
   std::vector<std::string> listWords(const FlagRow &flag) const;
 };
 
-/// All commands, also those that this build is without: the order of help and documentation.
+/// All commands, also those that this build is without. Help and documentation have the order of main.cpp.
 const std::vector<CommandRow> &listCommands();
 const CommandRow *findCommand(std::string_view name);
 

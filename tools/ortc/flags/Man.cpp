@@ -26,7 +26,7 @@ static std::string format(const char *markdown) {
               marked;
   for (char letter : text)
     marked += letter == kBegin ? "\\fB" : letter == kEnd ? "\\fR" : std::string(1, letter);
-  return marked.starts_with(".") ? "\\&" + marked : marked;
+  return marked;
 }
 
 static std::string begin(const std::string &name, const std::string &sentence, const std::string &version) {
@@ -60,6 +60,8 @@ std::string formatManPage(const Command &command, const std::string &version) {
       text += "\n" + escape(flag.sentence) + ".\n";
       if (*flag.text)
         text += format(flag.text) + "\n";
+      if (auto note = group.notes.find(flag.name); note != group.notes.end())
+        text += format(note->second) + "\n";
     }
   }
   if (*row.example)

@@ -90,7 +90,7 @@ original. Repeatable.)"},
            .value = "COPY=ORIGINAL",
            .type = FlagType::Text,
            .repeats = true,
-           .sentence = "Make a copy of an initializer that initializer again",
+           .sentence = "Train COPY and ORIGINAL as one initializer again",
            .text =
                R"(COPY must equal ORIGINAL, or a transpose or reshape of it: exporters that fold write a tied embedding
 twice. Repeatable.)"},
@@ -172,14 +172,14 @@ too.)",
            .value = "MODE",
            .type = FlagType::Choice,
            .words = "auto whole tiled",
-           .sentence = "Compute attention auto, whole or tiled; default: auto",
+           .sentence = "Compute attention whole or in tiles; default: auto",
            .text =
                R"(`auto`: attention of 512 x 512 scores a head and more is computed a head and some queries at a time, and
 again for its gradient, so that no table of all scores exists. Keys that the only mask hides are left out where it is
 known when compiling: one that is computed from positions, or a constant of at most 4 KiB. `tiled[:rows=N]`: all
 attention, N queries a tile (0: by their size, 2 MiB of scores, in at most 32 tiles a head; an N that makes more than 256
-is refused). GPUs compute many heads at a time ([decision 0058](../decisions/0058-decisions-of-families.md)); on NVIDIA's
-with `--numerics fast`, kernels that store no scores compute heads of up to 64 elements (128 in bf16 and f16), also below
+is refused). GPUs compute many heads at a time ([decision 0058](../decisions/0058-decisions-of-families.md)); with
+`--numerics fast`, their kernels that store no scores compute heads of up to 64 elements (128 in bf16 and f16), also below
 512 x 512 ([decision 0064](../decisions/0064-attention-kernels.md)). `whole`: no tiles. Dropout between draws other
 numbers in tiles ([decision 0028](../decisions/0028-attention.md)).)",
            .syntax = "auto|whole|tiled:rows=0"},

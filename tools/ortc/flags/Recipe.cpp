@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 
 #include "support/EditDistance.h"
@@ -117,6 +118,8 @@ Status checkTable(const std::vector<std::string> &table) {
   if (!command || !command->find("config"))
     return Status::refusal("'" + table.front() + "' is no command that takes a recipe" +
                            suggestWord(table.front(), names));
+  if (table.size() == 3 && table[2].empty())
+    return Status::refusal("a binding has an empty name; write [" + table.front() + ".binding.NAME]");
   if (table.size() == 1 || (table.size() == 3 && table[1] == kBinding && hasBindings(*command)))
     return Status();
   return Status::refusal(
@@ -155,6 +158,8 @@ Expected<std::vector<std::string>> listValues(const FlagRow &row, const TomlValu
     if (!takes(row, each.kind))
       return Status::refusal(std::string(row.name) + " is " + describe(each) + ", but it takes " +
                              describeType(row));
+    if (row.type != FlagType::Switch && each.text.empty())
+      return Status::refusal(std::string(row.name) + " is empty, but it takes " + describeType(row));
     if (row.type != FlagType::Switch)
       values.push_back(each.text.starts_with("+") && each.kind != TomlKind::String ? each.text.substr(1)
                                                                                    : each.text);
@@ -168,28 +173,49 @@ Expected<std::string> readFile(const std::string &file) {
   std::error_code code;
   if (std::filesystem::exists(file, code) && !std::filesystem::is_regular_file(file, code))
     return Status::refusal("--config: " + file + " is no regular file");
+  auto refuse = [&](uintmax_t bytes) {
+    return Status::refusal("--config: " + file + " has " + std::to_string(bytes) +
+                           " bytes, but a recipe has at most " + std::to_string(kMostBytes));
+  };
+  if (const uintmax_t bytes = std::filesystem::file_size(file, code); !code && bytes > kMostBytes)
+    return refuse(bytes);
   std::ifstream stream(file, std::ios::binary);
   std::optional<std::string> text = stream ? readAll(stream) : std::nullopt;
   if (!text)
     return Status::failure("--config: " + file + ": cannot be opened: " + std::strerror(errno ? errno : EIO));
   if (text->size() > kMostBytes)
-    return Status::refusal("--config: " + file + " has " + std::to_string(text->size()) +
-                           " bytes, but a recipe has at most " + std::to_string(kMostBytes));
+    return refuse(text->size());
   return std::move(*text);
 }
 
-/// The flags of a command line, by name.
-Names listGiven(const CommandRow &command, const std::vector<std::string> &arguments) {
-  Names given;
-  for (const std::string &argument : arguments)
-    for (const FlagGroup &group : command.groups)
-      for (const FlagRow &row : group.rows) {
-        const std::string name = argument.substr(0, argument.find('='));
-        if (name == "--" + std::string(row.name) ||
-            (row.letter && argument.starts_with("-" + std::string(1, row.letter))))
-          given.insert(row.name);
-      }
-  return given;
+/// The flag that an argument names, or null.
+const FlagRow *findNamed(const CommandRow &command, const std::string &argument) {
+  for (const FlagGroup &group : command.groups)
+    for (const FlagRow &row : group.rows)
+      if (argument.substr(0, argument.find('=')) == "--" + std::string(row.name) ||
+          (row.letter && argument.starts_with("-" + std::string(1, row.letter))))
+        return &row;
+  return nullptr;
+}
+
+/// Visits the flags of a command line, with the value of each: null where none follows, or "--flag=" has none.
+void visitFlags(const CommandRow &command, const std::vector<std::string> &arguments,
+                const std::function<void(const FlagRow &, const std::string *value)> &visit) {
+  for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    const FlagRow *row = findNamed(command, arguments[i]);
+    if (!row)
+      continue;
+    std::string value;
+    bool isThere = false;
+    if (const size_t sign = arguments[i].find('=');
+        arguments[i].starts_with("--") && sign != std::string::npos)
+      value = arguments[i].substr(sign + 1), isThere = !value.empty();
+    else if (!arguments[i].starts_with("--") && arguments[i].size() > 2)
+      value = arguments[i].substr(2), isThere = true;
+    else if (row->type != FlagType::Switch && i + 1 < arguments.size())
+      value = arguments[++i], isThere = true;
+    visit(*row, isThere ? &value : nullptr);
+  }
 }
 
 /// A number as TOML writes it: ".5" is 0.5, "1." is 1.0, "007" is 7. Empty where it is none.
@@ -252,6 +278,9 @@ Expected<Recipe> parseRecipe(std::string_view text, const std::string &file, con
                     Status::refusal("'" + entry.key +
                                     "' stands in front of the first table; the flags of ortc " +
                                     command.name + " go below [" + command.name + "]"));
+  std::map<std::vector<std::string>, std::vector<const TomlEntry *>> entries;
+  for (const TomlEntry &entry : toml->entries)
+    entries[entry.table].push_back(&entry);
   std::vector<Placed> own, shared;
   auto addTable = [&](const TomlTable &table) {
     const CommandRow &owner = *findCommand(table.name.front());
@@ -262,9 +291,8 @@ Expected<Recipe> parseRecipe(std::string_view text, const std::string &file, con
     };
     if (table.name.size() > 1)
       add(*owner.find(kBinding), table.name.back(), table.line);
-    for (const TomlEntry &entry : toml->entries) {
-      if (entry.table != table.name)
-        continue;
+    for (const TomlEntry *each : entries[table.name]) {
+      const TomlEntry &entry = *each;
       Expected<const FlagRow *> row = findFlag(owner, entry);
       if (!row)
         return refuse(entry.value.line, row.getStatus());
@@ -295,18 +323,23 @@ Expected<Recipe> parseRecipe(std::string_view text, const std::string &file, con
 
 Status addRecipe(const CommandRow &command, std::vector<std::string> &arguments, Recipe &recipe) {
   std::vector<std::string> files;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].starts_with("--config="))
-      files.push_back(arguments[i].substr(arguments[i].find('=') + 1));
-    else if (arguments[i] == "--config" && i + 1 < arguments.size())
-      files.push_back(arguments[i + 1]);
-  }
+  Names onLine;
+  Status status;
+  visitFlags(command, arguments, [&](const FlagRow &row, const std::string *value) {
+    onLine.insert(row.name);
+    if (value && row.name == std::string_view("config"))
+      files.push_back(*value);
+    // CLI11 would take the next argument for the value of "--flag=".
+    if (!value && row.type != FlagType::Switch && status.isOk())
+      status = Status::refusal("--" + std::string(row.name) + " needs a value");
+  });
+  ORTC_TRY(status);
   if (files.size() != 1 || files.front().empty() || !command.find("config"))
     return Status(); // none, or a command line that is refused as others are
   std::string text;
   ORTC_TRY(readFile(files.front()).moveTo(text));
   ORTC_TRY(parseRecipe(text, files.front(), command).moveTo(recipe));
-  const Names given = joinBindings(command, listGiven(command, arguments));
+  const Names given = joinBindings(command, std::move(onLine));
   std::erase_if(recipe.flags, [&](const GivenFlag &flag) { return given.count(flag.row->name) > 0; });
   std::erase_if(recipe.lines, [&](const auto &line) { return given.count(line.first) > 0; });
   std::vector<std::string> all;

@@ -36,6 +36,9 @@ public:
   explicit Reader(std::string_view text) : text(text) {}
 
   Expected<TomlFile> read() {
+    if (const size_t zero = text.find('\0'); zero != std::string_view::npos)
+      return Status::refusal(std::to_string(1 + std::count(text.begin(), text.begin() + zero, '\n')) +
+                             ": a zero byte has no meaning in a recipe");
     while (skipLines(), at < text.size())
       ORTC_TRY(peek() == '[' ? readTable() : readEntry());
     return std::move(file);
@@ -113,10 +116,10 @@ private:
     if (!take(']'))
       return refuse("']' is expected at the end of a table's name, but there is " + getRest());
     ORTC_TRY(endLine("a table's name"));
-    for (const TomlTable &other : file.tables)
-      if (other.name == table.name)
-        return refuse("this table is given twice, first in line " + std::to_string(other.line) +
-                      "; join them");
+    if (auto [first, isNew] = tables.try_emplace(table.name, table.line); !isNew)
+      return refuse("this table is given twice, first in line " + std::to_string(first->second) +
+                    "; join them");
+    keys.clear();
     file.tables.push_back(std::move(table));
     return Status();
   }
@@ -132,11 +135,10 @@ private:
     skipBlanks();
     ORTC_TRY(readValue().moveTo(entry.value));
     ORTC_TRY(endLine("a value"));
-    for (const TomlEntry &other : file.entries)
-      if (other.table == entry.table && other.key == entry.key)
-        return Status::refusal(std::to_string(entry.value.line) + ": '" + entry.key +
-                               "' is given twice, first in line " + std::to_string(other.value.line) +
-                               "; leave one of them out");
+    if (auto [first, isNew] = keys.try_emplace(entry.key, entry.value.line); !isNew)
+      return Status::refusal(std::to_string(entry.value.line) + ": '" + entry.key +
+                             "' is given twice, first in line " + std::to_string(first->second) +
+                             "; leave one of them out");
     file.entries.push_back(std::move(entry));
     return Status();
   }
@@ -217,8 +219,8 @@ private:
   }
 
   Status appendUtf8(unsigned long code, std::string &value) {
-    if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-      return refuse("an escape is no character of Unicode");
+    if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+      return refuse("an escape is no character of Unicode that a recipe can have");
     if (code < 0x80) {
       value += char(code);
       return Status();
@@ -232,6 +234,8 @@ private:
 
   std::string_view text;
   size_t at = 0, line = 1;
+  std::map<std::vector<std::string>, size_t> tables; ///< lines
+  std::map<std::string, size_t> keys;                ///< the same, of the table that is read
   TomlFile file;
 };
 

@@ -168,7 +168,7 @@ update. A step that ends without an update gives none. `param_norm` not with `--
            .value = "OUTPUT",
            .type = FlagType::Text,
            .repeats = true,
-           .sentence = "Give this output of the model from the step, too",
+           .sentence = "Add this output of the model to those of the step",
            .text =
                R"(The training step (and those of `--accumulate` and `--gradients`) gives it as it is before the update, in
 training mode. Repeatable.)"},
@@ -192,7 +192,7 @@ keeps lie where `backward` reads them. Not with `--loss`, `--loss-input`, `--gra
            .value = "INPUT",
            .type = FlagType::Text,
            .repeats = true,
-           .sentence = "Give the gradient of this input from backward, too",
+           .sentence = "Add the gradient of this input to the outputs of backward",
            .text =
                R"(It is the output `INPUT.gradient`: zeros where no gradient reaches it. Nothing else need be trained then.
 Needs `--cotangents`. Repeatable.)"},

@@ -15,7 +15,7 @@ using namespace llvm;
 
 namespace ortc::gpu {
 
-/// Scalar registers hold so many addresses beside all else.
+/// Up to so many addresses fit into scalar registers beside everything else.
 static constexpr size_t kFewArguments = 24;
 
 namespace {

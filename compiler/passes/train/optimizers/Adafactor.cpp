@@ -90,7 +90,7 @@ static const char *movesAlways(const Settings &) { return "the average of square
 const OptimizerDefinition kAdafactorOptimizer = {
     .name = "adafactor",
     .meaning =
-        "steps of the size of their parameter; of matrices it keeps averages of rows and columns alone",
+        "steps of the size of their parameter; for matrices it keeps only averages of rows and columns",
     .keys = {lrKey(1e-2),
              {kDecay, -0.8, kNotPositive, "power of the step that weighs its squares"},
              {kEpsilon1, 0.0, kNotNegative, "least root of a variance; 0: the gap above 1 in the type",

@@ -65,7 +65,7 @@ static const char *movesAlways(const Settings &) { return "momentum"; }
 
 const OptimizerDefinition kMuonOptimizer = {
     .name = "muon",
-    .meaning = "steps whose singular values are about one size; of matrices alone",
+    .meaning = "steps whose singular values are about one size; only for matrices",
     .keys = {lrKey(1e-3),
              ownDecayKey(0.1),
              betaKey(kMomentum, 0.95, "factor of the average of gradients"),

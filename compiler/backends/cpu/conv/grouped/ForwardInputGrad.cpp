@@ -1,7 +1,7 @@
 // Grouped convolution and its input gradient.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Both are one walk (ConvGeometry.h): rows of a register tile are neighbouring results along the last spatial
+// Both are one walk: rows of a register tile are neighbouring results along the last spatial
 // dimension, columns are features, the reduction runs over taps and channels. The input gradient is a walk
 // per phase of the stride, over the gradient, with the filter transposed and turned around in the workspace,
 // once per chunk. A depthwise convolution has no channels to sum over: a row's operand is a vector of
