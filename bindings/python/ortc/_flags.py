@@ -51,7 +51,7 @@ class Flags(TypedDict, total=False):
     untie: Several
     """Give each user of this initializer its own copy."""
     tie: Several
-    """Make a copy of an initializer that initializer again."""
+    """Train COPY and ORIGINAL as one initializer again."""
     lora: Patterns
     """Train low-rank adapters beside these weights."""
     base: str
@@ -63,7 +63,7 @@ class Flags(TypedDict, total=False):
     dropout: str
     """Set dropout to as-exported, train or off."""
     attention: str
-    """Compute attention auto, whole or tiled; default: auto."""
+    """Compute attention whole or in tiles; default: auto."""
     head_chunk: int
     """Compute at most N rows of logits at a time; 0: all."""
     seed: int
@@ -99,13 +99,13 @@ class Flags(TypedDict, total=False):
     step_outputs: str
     """Add outputs to the step: grad_norm, param_norm."""
     train_outputs: Several
-    """Give this output of the model from the step, too."""
+    """Add this output of the model to those of the step."""
     gradients: bool
     """Add the entries that leave gradients readable."""
     cotangents: Several
     """Take this output's gradient from the host, not from a loss."""
     input_gradients: Several
-    """Give the gradient of this input from backward, too."""
+    """Add the gradient of this input to the outputs of backward."""
     bind: str
     """Keep parameters, gradients or both in memory of the host."""
     target: Several
@@ -115,7 +115,7 @@ class Flags(TypedDict, total=False):
     numerics: str
     """Compute fast, or the same bits on every target."""
     precision: str
-    """Compute products in f32, bf16, f16 or tf32, or all in f64."""
+    """Compute products in f32, bf16, f16 or tf32, or everything in f64."""
     parameters: str
     """Store trained parameters in f32 or bf16[:stochastic]."""
     max_workers: int
