@@ -119,4 +119,10 @@ TEST(ConfigBytesTest, RefusesWithThePlace) {
   EXPECT_EQ(runTool({"train", model, "--compile-to", "import", "--write-config", model}).errors,
             "ortc: error: --write-config " + model + " would overwrite the model " + model +
                 "; name another file\n");
+  const std::string names = folder.write("names.txt", "0.*\n"), recipe = folder.write("w.toml", "[train]\n");
+  for (const auto &[flag, value, file] :
+       {std::tuple("--freeze", "@" + names, names), {"--config", recipe, recipe}})
+    EXPECT_EQ(runTool({"train", model, "-o", folder / "x", flag, value, "--write-config", file}).errors,
+              "ortc: error: --write-config " + file + " would overwrite " + flag + " " + file +
+                  "; name another file\n");
 }

@@ -73,6 +73,21 @@ TEST(FlagsToolTest, HelpOfAFlagHasTheTablesOfTheCompiler) {
   EXPECT_EQ(unknown.text, "ortc: error: unknown flag '--los'; did you mean '--loss'?\n");
 }
 
+/// CLI11 would take the next argument for a value, and drop what it has no place for.
+TEST(FlagsToolTest, EveryArgumentIsTakenOrRefused) {
+  const std::pair<Arguments, const char *> cases[] = {
+      {{"train", "m.onnx", "-o", "x", "--report=", "--quiet"}, "--report needs a value"},
+      {{"ops", "--", "--foo"},
+       "unexpected argument '--foo'; flags stand after the command; ortc ops --help lists what there is"},
+      {{"--quiet", "ops"},
+       "unexpected argument '--quiet'; flags stand after the command; ortc ops --help lists what there is"}};
+  for (const auto &[arguments, message] : cases) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.status, 2);
+    EXPECT_EQ(ended.text, std::string("ortc: error: ") + message + "\n");
+  }
+}
+
 TEST(FlagsToolTest, WordsAreThoseOfTheCompiler) {
   const Json table = listFlags();
   for (const Json &command : table["commands"])

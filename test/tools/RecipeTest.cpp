@@ -156,6 +156,9 @@ TEST(RecipeTest, RefusesOtherSyntax) {
       {"[train]\nloss = \"\\d\"",
        "2: '\\d' is no escape of TOML; a backslash is \\\\, or stands in a string between single quotes"},
       {"[train]\nloss = \"\\ud800\"", "2: an escape is no character of Unicode"},
+      {"[train]\nloss = \"\\u0000\"", "2: a zero byte has no meaning in a recipe"},
+      {"[train]\nloss = ''", "2: loss is empty, but it takes a string or a list of them: loss = \"SPEC\""},
+      {"[train]\n[train.binding.'']", "2: a binding has an empty name; write [train.binding.NAME]"},
       {"[train]\nloss = ['a' 'b']", "2: ',' or ']' is expected in a list, but there is ''b']'"},
       {"[train]\nloss = [['a']]", "2: a list in a list has no meaning here"},
       {"[train]\nloss = 'a' 'b'", "2: ''b'' follows a value on the same line"}};

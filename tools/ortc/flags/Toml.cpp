@@ -219,8 +219,10 @@ private:
   }
 
   Status appendUtf8(unsigned long code, std::string &value) {
-    if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-      return refuse("an escape is no character of Unicode that a recipe can have");
+    if (code == 0)
+      return refuse("a zero byte has no meaning in a recipe");
+    if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+      return refuse("an escape is no character of Unicode");
     if (code < 0x80) {
       value += char(code);
       return Status();
