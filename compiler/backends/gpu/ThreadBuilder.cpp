@@ -152,13 +152,18 @@ Value ThreadBuilder::block() {
   return arith::IndexCastUIOp::create(*this, getIndexType(), callIntrinsic(getI32Type(), name, {}));
 }
 
+static LLVM::InlineAsmOp createAssembly(ThreadBuilder &b, TypeRange result, const Twine &text,
+                                        StringRef constraints, ValueRange operands) {
+  return LLVM::InlineAsmOp::create(
+      b, result, operands, text.str(), constraints,
+      /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr());
+}
+
 /// An index that LLVM knows nothing of, nor takes for another one: two reads of a special register are one to it where
 /// they are intrinsics.
 Value ThreadBuilder::runAssembly(StringRef text, StringRef constraints, ValueRange operands) {
-  auto assembly = LLVM::InlineAsmOp::create(
-      *this, getI32Type(), operands, text, constraints,
-      /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
-      LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr());
+  auto assembly = createAssembly(*this, getI32Type(), text, constraints, operands);
   return arith::IndexCastUIOp::create(*this, getIndexType(), assembly.getRes());
 }
 
@@ -172,10 +177,7 @@ Value ThreadBuilder::blockAgain() {
 
 void ThreadBuilder::endBranch(int64_t number) {
   if (!processor.isNvidia())
-    LLVM::InlineAsmOp::create(*this, TypeRange{}, ValueRange{}, "; end of branch " + std::to_string(number),
-                              "",
-                              /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
-                              LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr());
+    createAssembly(*this, {}, "; end of branch " + Twine(number), "", {});
 }
 
 Value ThreadBuilder::anew(Value at) {
