@@ -2,7 +2,7 @@
 
 The blocks of docs/examples/recipes/NAME/README.md that begin with ```sh are run in their order, beside a copy of the recipe's files. Every line of the
 other blocks must be printed, up to the last digits of numbers: on another processor the same training rounds in other places. metrics.jsonl must
-have the curves of curve.json, PyTorch's, within the tolerances that stand there (docs/examples/recipes/curves.py). Needs numpy, else it is skipped.
+have the curves of curve.json, PyTorch's, within the tolerances that stand there (docs/examples/recipes/curves.py). Skipped without numpy.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -15,7 +15,9 @@ import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+from optional import need
+
 NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:[.][0-9]+)?(?:e[-+][0-9]+)?(?![\w.]*\w)")
 SHOWN = 0.1  # of a number on the page; what it learns is compared with the curves
 
@@ -52,11 +54,7 @@ def is_shown(line, printed):
 
 
 def main(ortc, source, name):
-    try:
-        import numpy  # noqa: F401
-    except ImportError:
-        print("numpy is missing")
-        return SKIPPED
+    need("numpy")  # the commands' programs import it
     recipe = pathlib.Path(source).resolve() / "docs/examples/recipes" / name
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (recipe / "README.md").read_text(), re.S | re.M)
     commands = "".join(text for language, text in blocks if language == "sh")

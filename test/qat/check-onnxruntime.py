@@ -6,7 +6,7 @@
 As the graph is written, outputs agree to 1e-5 of the largest: both sides round to the same integers. With all of ONNX Runtime's
 optimisations its kernels compute with the integers and sum in other orders, and where a value lies half way between two integers it may
 be rounded the other way: outputs agree to one step of as many bits. x64quantprecision keeps kernels from saturating on processors
-without VNNI. Status 77: the packages are not there.
+without VNNI.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 import pathlib
@@ -14,15 +14,15 @@ import subprocess
 import sys
 import tempfile
 
-try:
-    import numpy as np
-    import onnx
-    import onnxruntime
-except ImportError as error:
-    print("skipped:", error)
-    sys.exit(77)
+FOLDER = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER.parent / "python"))
+from optional import need
 
-FOLDER = pathlib.Path(__file__).parent
+need("numpy", "onnx", "onnxruntime")
+import numpy as np
+import onnx
+import onnxruntime
+
 LEVELS = onnxruntime.GraphOptimizationLevel
 
 

@@ -6,24 +6,22 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
     check-onnx-proto.py [PROTOC]
 
 Every message, field (name, number, type, label, packing, oneof) and enum value of the package has to be in our file and
-the other way round, and the operator table has to be what make-operator-table.py writes. Exit status 77: a package is missing
-(1 with ORTC_NO_SKIP in the environment).
+the other way round, and the operator table has to be what make-operator-table.py writes.
 """
 import os
 import subprocess
 import sys
 import tempfile
 
-try:
-    import onnx
-    import onnxruntime  # noqa: F401 (what make-operator-table.py reads, too)
-    from google.protobuf import descriptor_pb2
-    from onnx import onnx_ml_pb2
-except ImportError:
-    print("SKIPPED: the onnx and onnxruntime Python packages are not installed; tools/setup --all installs them")
-    sys.exit(1 if os.environ.get("ORTC_NO_SKIP") else 77)
-
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "test/python"))
+from optional import need
+
+need("onnx", "onnxruntime", "google")  # make-operator-table.py reads onnxruntime
+import onnx
+from google.protobuf import descriptor_pb2
+from onnx import onnx_ml_pb2
+
 FRONTEND = os.path.join(ROOT, "compiler", "frontend")
 
 

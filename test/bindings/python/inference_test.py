@@ -6,20 +6,17 @@ Wanted outputs are those of modules of PyTorch in evaluation mode (test/inferenc
 """
 import json
 import subprocess
-import sys
 import unittest
 
 import numpy as np
+from optional import need
 from support import SOURCE, TOOL, WORK, run_tool
 
-try:
-    import onnx
-    import onnxruntime
-    from onnx import TensorProto, helper
-    from onnx import numpy_helper as arrays
-except ImportError as missing:
-    print(f"there is no {missing.name} in build/venv (tools/setup --all)")
-    sys.exit(77)
+need("onnx", "onnxruntime")
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+from onnx import numpy_helper as arrays
 
 FLOAT, BOOL, INT64 = TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT64
 DRAWS = {"RandomUniform", "RandomUniformLike", "RandomNormal", "RandomNormalLike", "Bernoulli", "Multinomial"}

@@ -9,6 +9,7 @@ import unittest
 import numpy as np
 import ortc
 from ortc import callbacks
+from optional import needs
 from support import DIGITS, SOURCE, TEST, TRAIN, WORK, compile_digits, read_checkpoint, read_steps, run_tool
 
 TWO = {"digit": "cross_entropy:sample_weight=1@output:weight=2", "hidden": "mse@relu:weight=0.5"}
@@ -179,12 +180,10 @@ class SeveralLossesTest(unittest.TestCase):
             with self.assertRaisesRegex(ortc.ArgumentError, text):
                 ortc.Trainer(artifact, arrays, metrics=[name])
 
-    def test_outputs_with_the_batch_behind_the_classes(self):
+    @needs("onnx")
+    def test_outputs_with_the_batch_after_the_classes(self):
         """7 samples in batches of 4: [4 classes, batch], where the model says it and where it does not."""
-        try:
-            from onnx import TensorProto, helper, numpy_helper, save
-        except ImportError:
-            self.skipTest("there is no onnx in build/venv (tools/setup --all)")
+        from onnx import TensorProto, helper, numpy_helper, save
 
         numbers = np.random.default_rng(0)
         nodes = [helper.make_node("MatMul", ["x", "w"], ["scores"]), helper.make_node("Transpose", ["scores"], ["y"])]

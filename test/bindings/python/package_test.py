@@ -10,6 +10,7 @@ import unittest
 
 import ortc
 from ortc import _runtime
+from optional import needs
 from support import BUILD, SOURCE, run_tool
 
 MOST_SECONDS = 0.030  # to import the package, beyond numpy; all of it may take twice that
@@ -52,9 +53,8 @@ class PackageTest(unittest.TestCase):
             own = vars(getattr(_runtime, name))
             self.assertEqual(said[name], {each for each in own if not each.startswith("__")}, name)
 
+    @needs("mypy")
     def test_types(self):
-        if run_python("-c", "import mypy").returncode:
-            self.skipTest("there is no mypy in build/venv (tools/setup --all)")
         done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", BUILD / "mypy", "--config-file", SOURCE / "bindings/python/pyproject.toml", "-p", "ortc"], capture_output=True,
                               text=True, cwd=SOURCE / "bindings/python", env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

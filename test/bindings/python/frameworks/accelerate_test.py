@@ -14,17 +14,16 @@ import torch
 import torch.nn.functional as F
 from launch import run_processes
 from modules import use_own_cache
+from optional import need
 from tolerance import distance, limit, nudge
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import ortc.torch
 
-try:
-    import accelerate
-    from safetensors.torch import load_file
-except ImportError:
-    accelerate = None  # type: ignore[assignment]
+need("accelerate", "safetensors")
+import accelerate
+from safetensors.torch import load_file
 
 STEPS = 16
 
@@ -99,7 +98,6 @@ def train_in_process(folder: str) -> None:
     run.accelerator.end_training()
 
 
-@unittest.skipIf(accelerate is None, "there is no package accelerate")
 class AccelerateTest(unittest.TestCase):
     def setUp(self) -> None:
         self.folder = self.enterContext(tempfile.TemporaryDirectory())

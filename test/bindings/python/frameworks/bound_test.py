@@ -13,11 +13,7 @@ import unittest
 from typing import Any
 
 import numpy as np
-
-try:
-    import torch
-except ImportError:
-    raise unittest.SkipTest("needs torch") from None
+import torch
 
 import ortc
 

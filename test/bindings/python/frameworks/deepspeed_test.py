@@ -5,12 +5,12 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import importlib.util
 import unittest
 
 import torch
 from launch import run_workers
 from modules import use_own_cache
+from optional import needs
 
 FAR = 1e-5
 """A thousandth of an update of AdamW, whose rate is 1e-2: it divides gradients by their own size. The largest seen is 1.5e-7."""
@@ -20,7 +20,7 @@ def setUpModule() -> None:
     use_own_cache()
 
 
-@unittest.skipIf(importlib.util.find_spec("deepspeed") is None, "there is no deepspeed")
+@needs("deepspeed")
 class DeepSpeedTest(unittest.TestCase):
     def agree(self, processes: int) -> None:
         ranks = run_workers("deepspeed_worker.py", processes, DS_ACCELERATOR="cpu")

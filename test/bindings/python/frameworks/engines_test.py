@@ -5,16 +5,14 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import importlib.util
 import unittest
 
 import torch
 from modules import use_own_cache
+from optional import needs
 from pages import run_page
 
 import ortc.torch
-
-MISSING = [name for name in ("transformers", "peft", "accelerate", "lightning") if importlib.util.find_spec(name) is None]
 
 
 def setUpModule() -> None:
@@ -22,7 +20,7 @@ def setUpModule() -> None:
     torch.set_num_threads(1)
 
 
-@unittest.skipIf(MISSING, f"there is no package {' '.join(MISSING)}")
+@needs("transformers", "peft", "accelerate", "lightning")
 class PageTest(unittest.TestCase):
     def test_blocks_run(self) -> None:
         names = run_page("engines.md")

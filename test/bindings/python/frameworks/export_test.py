@@ -6,7 +6,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import copy
-import importlib.util
 import os
 import pathlib
 import subprocess
@@ -21,16 +20,15 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from modules import use_own_cache
+from optional import is_there, need, needs
 from tolerance import distance, limit, nudge
 from torch import nn
 
 import ortc.torch
 
-try:
-    import onnx
-    import onnxruntime
-except ImportError:
-    onnx = None
+need("onnx", "onnxruntime", "safetensors")
+import onnx
+import onnxruntime
 
 STEPS, ROWS, RATE = 20, 4, 0.02
 
@@ -51,7 +49,6 @@ def train(model: nn.Module, data: tuple[torch.Tensor, ...], dtype: torch.dtype) 
     return {name: each.detach().double() for name, each in model.named_parameters()}
 
 
-@unittest.skipUnless(onnx, "onnx and onnxruntime are not installed")
 class ExportTest(unittest.TestCase):
     def setUp(self) -> None:
         torch.manual_seed(3)
@@ -206,10 +203,6 @@ class ExportTest(unittest.TestCase):
 
     # ---- Files of other exporters.
 
-    @staticmethod
-    def has_dynamo() -> bool:
-        return importlib.util.find_spec("onnxscript") is not None
-
     def export_otherwise(self, model: nn.Module, args: Any, how: str) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -220,7 +213,7 @@ class ExportTest(unittest.TestCase):
 
     def test_files_of_other_exporters(self) -> None:
         x = torch.randn(4, 6)
-        for how in (("default", "plain", "TorchScript") if self.has_dynamo() else ("TorchScript",)):
+        for how in (("default", "plain", "TorchScript") if is_there("onnxscript") else ("TorchScript",)):
             with self.subTest(how):
                 model = nets.mlp(6, 8, 3)
                 self.export_otherwise(model, (x,), how)
@@ -228,10 +221,9 @@ class ExportTest(unittest.TestCase):
                 self.assertEqual({row.what for row in found.rows}, {"output", "gradient", "gradient of input"})
                 self.assertEqual({row.name for row in found.rows if row.what == "gradient"}, {name for name, _ in model.named_parameters()})
 
+    @needs("onnxscript")
     def test_masks_that_an_exporter_writes(self) -> None:
         """Those of dropout are left out as the module's are; those that the module draws are numbers."""
-        if not self.has_dynamo():
-            self.skipTest("onnxscript is not installed")
         x = torch.randn(4, 6)
         drawn = nets.Function(lambda x: x * (torch.rand_like(x) < 0.75) / 0.75)
         for model in (

@@ -5,22 +5,18 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import pathlib
 import unittest
 from typing import Any
 
 import numpy as np
+from optional import needs
 
 import ortc
 
 SOURCE = pathlib.Path(__file__).parents[4]
 CLIENTS, ROWS = 4, 16
-
-
-def is_there(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None
 
 
 def read_digits(name: str) -> dict[str, Any]:
@@ -74,7 +70,7 @@ def make_part(context: Any) -> dict[str, Any]:
     return {name: values[at] for name, values in data.items()}
 
 
-@unittest.skipUnless(is_there("flwr") and is_there("onnx"), "Flower is not installed")
+@needs("flwr", "onnx")
 class FlowerTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:

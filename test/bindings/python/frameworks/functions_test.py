@@ -6,7 +6,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import os
 import tempfile
@@ -18,6 +17,7 @@ import torch
 from exported_functions import OTHERWISE, UNEXPORTED
 from functions import CASES, REFUSED, Case
 from modules import use_own_cache
+from optional import needs
 from sweep import Group, Results, collect, differences, restore, run, warm
 
 import ortc.torch
@@ -102,12 +102,12 @@ class FunctionsTest(unittest.TestCase):
             self.assertGreater(ortc.torch.report(module).compiled, 0, str(ortc.torch.report(module)))
             self.compare(cases, wanted, got)
 
-    @unittest.skipUnless(importlib.util.find_spec("onnx"), "onnx is not installed")
+    @needs("onnx")
     def test_files(self) -> None:
         for cases in groups([case for case in CHOSEN if not case.has_bounds]):
             self.compare(cases, *run_file(cases, "ortc"))
 
-    @unittest.skipUnless(importlib.util.find_spec("onnxscript"), "onnxscript is not installed")
+    @needs("onnxscript")
     def test_files_of_exporters(self) -> None:
         for exporter in EXPORTS:
             left_out = UNEXPORTED[exporter] | OTHERWISE[exporter]
@@ -115,7 +115,7 @@ class FunctionsTest(unittest.TestCase):
                 with self.subTest(exporter):
                     self.compare(cases, *run_file(cases, exporter))
 
-    @unittest.skipUnless(importlib.util.find_spec("onnxscript"), "onnxscript is not installed")
+    @needs("onnxscript")
     def test_what_exporters_write_otherwise(self) -> None:
         """As docs/exporters.md says; what is right one day leaves the list."""
         for exporter, names in OTHERWISE.items():

@@ -7,7 +7,6 @@ Keras has one backend in a process: this one has PyTorch's, unless KERAS_BACKEND
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import unittest
 from typing import Any
 
 import numpy as np
+from optional import needs
 
 import ortc
 
@@ -24,16 +24,12 @@ TRAINED = 2e-5
 """Of the same, over some steps, where normalisations divide and add rounding up."""
 
 
-def is_there(*packages: str) -> bool:
-    return all(importlib.util.find_spec(each) for each in packages)
-
-
 def distance(wanted: Any, got: Any) -> float:
     wanted, got = np.asarray(wanted, np.float64), np.asarray(got, np.float64)
     return float(np.abs(wanted - got).max() / max(np.abs(wanted).max(), 1e-3))
 
 
-@unittest.skipUnless(is_there("keras", "onnx", "torch"), "Keras is not installed")
+@needs("keras", "onnx", "torch")
 class KerasTest(unittest.TestCase):
     def setUp(self) -> None:
         os.environ.setdefault("KERAS_BACKEND", "torch")
@@ -156,7 +152,8 @@ class KerasTest(unittest.TestCase):
         with self.assertRaisesRegex(ortc.CompileError, "no weights yet"):
             ortc.compile(keras.Sequential([layers.Dense(2)]), inputs=(x,))
 
-    @unittest.skipUnless(is_there("jax", "jax2onnx") and os.environ.get("KERAS_BACKEND") != "jax", "jax2onnx is not installed")
+    @needs("jax", "jax2onnx")
+    @unittest.skipIf(os.environ.get("KERAS_BACKEND") == "jax", "this process has the backend JAX")
     def test_with_jax(self) -> None:
         environment = {**os.environ, "KERAS_BACKEND": "jax"}
         done = subprocess.run(

@@ -9,6 +9,9 @@ import tempfile
 from typing import Any
 
 import torch
+from optional import need
+
+need("transformers")
 import transformers
 
 VOCABULARY, LENGTH = 120, 16

@@ -15,16 +15,15 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from modules import use_own_cache
+from optional import need
 from tolerance import distance, limit, nudge
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import ortc.torch
 
-try:
-    import lightning
-except ImportError:
-    lightning = None  # type: ignore[assignment]
+need("lightning")
+import lightning
 
 STEPS = 12
 
@@ -45,56 +44,55 @@ class Net(nn.Module):
         return self.head(torch.relu(self.norm(self.conv(pixels).flatten(2))).flatten(1))
 
 
-if lightning is not None:
+class Classifier(lightning.LightningModule):
+    def __init__(self) -> None:
+        super().__init__()
+        lightning.seed_everything(0, verbose=False)
+        self.net = Net()
 
-    class Classifier(lightning.LightningModule):
-        def __init__(self) -> None:
-            super().__init__()
-            lightning.seed_everything(0, verbose=False)
-            self.net = Net()
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        return self.net(pixels)
 
-        def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-            return self.net(pixels)
+    def loss(self, batch: Any) -> torch.Tensor:
+        return F.cross_entropy(self(batch[0]), batch[1])
 
-        def loss(self, batch: Any) -> torch.Tensor:
-            return F.cross_entropy(self(batch[0]), batch[1])
+    def training_step(self, batch: Any, number: int) -> torch.Tensor:
+        loss = self.loss(batch)
+        self.log("loss", loss, sync_dist=True)
+        return loss
 
-        def training_step(self, batch: Any, number: int) -> torch.Tensor:
-            loss = self.loss(batch)
-            self.log("loss", loss, sync_dist=True)
-            return loss
+    def validation_step(self, batch: Any, number: int) -> None:
+        self.log("validation", self.loss(batch), sync_dist=True)
 
-        def validation_step(self, batch: Any, number: int) -> None:
-            self.log("validation", self.loss(batch), sync_dist=True)
+    def train_dataloader(self) -> Any:
+        """The same batches in one process and in parts."""
+        count = self.trainer.world_size
+        pixels = torch.randn(48, 1, 8, 8, generator=torch.Generator().manual_seed(1))[self.global_rank :: count]
+        return DataLoader(TensorDataset(pixels, pixels.flatten(1)[:, :4].argmax(1)), 8 // count)
 
-        def train_dataloader(self) -> Any:
-            """The same batches in one process and in parts."""
-            count = self.trainer.world_size
-            pixels = torch.randn(48, 1, 8, 8, generator=torch.Generator().manual_seed(1))[self.global_rank :: count]
-            return DataLoader(TensorDataset(pixels, pixels.flatten(1)[:, :4].argmax(1)), 8 // count)
+    val_dataloader = train_dataloader
 
-        val_dataloader = train_dataloader
+    def configure_optimizers(self) -> Any:
+        optimizer = torch.optim.AdamW(self.parameters(), lr=1e-2)
+        return [optimizer], [torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.7)]
 
-        def configure_optimizers(self) -> Any:
-            optimizer = torch.optim.AdamW(self.parameters(), lr=1e-2)
-            return [optimizer], [torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.7)]
 
-    class Record(lightning.Callback):
-        """Losses and weights of each process, for the one that started it."""
+class Record(lightning.Callback):
+    """Losses and weights of each process, for the one that started it."""
 
-        def __init__(self, compiled: nn.Module | None) -> None:
-            self.compiled = compiled
-            self.losses: list[float] = []
+    def __init__(self, compiled: nn.Module | None) -> None:
+        self.compiled = compiled
+        self.losses: list[float] = []
 
-        def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
-            self.losses.append(float(trainer.callback_metrics["loss"]))
+    def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+        self.losses.append(float(trainer.callback_metrics["loss"]))
 
-        def on_train_end(self, trainer: Any, model: Any) -> None:
-            if self.compiled is not None:
-                report = ortc.torch.report(self.compiled)
-                assert report.compiled > len(self.losses) and report.artifacts == 2 and not report.eager, str(report)  # validation, too
-            path = f"{trainer.default_root_dir}/{trainer.global_rank}.pt"
-            torch.save((torch.tensor(self.losses, dtype=torch.float64), model.net.state_dict()), path)
+    def on_train_end(self, trainer: Any, model: Any) -> None:
+        if self.compiled is not None:
+            report = ortc.torch.report(self.compiled)
+            assert report.compiled > len(self.losses) and report.artifacts == 2 and not report.eager, str(report)  # validation, too
+        path = f"{trainer.default_root_dir}/{trainer.global_rank}.pt"
+        torch.save((torch.tensor(self.losses, dtype=torch.float64), model.net.state_dict()), path)
 
 
 def train(
@@ -119,7 +117,6 @@ def train(
     return losses, weights
 
 
-@unittest.skipIf(lightning is None, "there is no package lightning")
 class LightningTest(unittest.TestCase):
     def setUp(self) -> None:
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))

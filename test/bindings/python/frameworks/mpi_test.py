@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import pathlib
 import re
@@ -17,6 +16,7 @@ import unittest
 
 import numpy as np
 import ortc
+from optional import needs
 
 SOURCE = pathlib.Path(__file__).resolve().parents[4]
 EXAMPLE = SOURCE / "docs/examples/mpi"
@@ -27,13 +27,8 @@ STEPS, BATCH = 20, 32
 ALLOWED = dict.fromkeys(("OMPI_MCA_rmaps_base_oversubscribe", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1")
 
 
-def is_missing() -> str:
-    """What the tests need and is not there."""
-    missing = [] if shutil.which("mpirun") else ["mpirun"]
-    return " and ".join(missing + ([] if importlib.util.find_spec("mpi4py") else ["mpi4py"]))
-
-
-@unittest.skipIf(is_missing(), f"there is no {is_missing()}")
+@needs("mpi4py")
+@unittest.skipUnless(shutil.which("mpirun"), "there is no mpirun")
 class MpiTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:

@@ -23,17 +23,16 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from modules import take_step, use_own_cache
+from optional import need
 
 import ortc
 import ortc.torch.optim
 from ortc.torch import _update
 from ortc.torch._rules import blocks
 
-try:
-    import bitsandbytes
-    import bitsandbytes.backends.cpu.ops as of_processors
-except ImportError:
-    raise unittest.SkipTest("bitsandbytes is not there") from None
+need("bitsandbytes")
+import bitsandbytes
+import bitsandbytes.backends.cpu.ops as of_processors
 
 NAMES = ("AdamW8bit", "Lion8bit")
 WRAPPED = "__bnb_optimizer_quant_state__"

@@ -23,6 +23,7 @@ import torch
 import torch.optim._muon
 from torch import nn
 from modules import distance, use_own_cache
+from optional import need
 
 import ortc.torch.optim
 from ortc.torch import _update
@@ -102,10 +103,8 @@ def newton_schulz(x: torch.Tensor, coefficients: tuple[float, ...], steps: int, 
 def find_theirs(name: str) -> Any:
     if name not in PACKAGES:
         return getattr(torch.optim, name)
-    try:
-        return getattr(importlib.import_module(PACKAGES[name]), name)
-    except ImportError:
-        raise unittest.SkipTest(f"{PACKAGES[name]} is not there") from None
+    need(PACKAGES[name].split(".")[0])
+    return getattr(importlib.import_module(PACKAGES[name]), name)
 
 
 def parameters(name: str, dtype: torch.dtype = torch.float32) -> list[nn.Parameter]:

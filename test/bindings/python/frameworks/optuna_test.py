@@ -5,11 +5,12 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import importlib.util
 import pathlib
 import unittest
 import unittest.mock
 from typing import Any
+
+from optional import needs
 
 import ortc
 from ortc import _compile
@@ -31,7 +32,7 @@ class Prune(ortc.callbacks.Callback):
             trainer.stop()
 
 
-@unittest.skipUnless(importlib.util.find_spec("optuna"), "Optuna is not installed")
+@needs("optuna")
 class OptunaTest(unittest.TestCase):
     def test_a_hundred_trials(self) -> None:
         import optuna

@@ -17,15 +17,14 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from modules import distance, use_own_cache
+from optional import need
 
 import ortc
 from ortc.compat.ort_training import api, artifacts, onnxblock
 from ortc.compat.ort_training.onnxblock import blocks
 
-try:
-    import onnx
-except ImportError:
-    raise unittest.SkipTest("the package onnx is not there") from None
+need("onnx")
+import onnx
 
 NEAR = 3e-6
 """Sums of some ten float32 in a few steps, relative to the largest value."""

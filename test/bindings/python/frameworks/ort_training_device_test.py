@@ -18,15 +18,14 @@ from typing import Any
 import numpy as np
 import ort_training_reference
 from numpy.typing import NDArray
+from optional import need, needs
 
 import ortc
 from ortc.compat.ort_training import api, artifacts
 from ortc.compat.ort_training._notes import note
 
-try:
-    import onnx
-except ImportError:
-    onnx = None
+need("onnx")
+import onnx
 
 SOURCE = Path(__file__).resolve().parents[4]
 DIGITS = SOURCE / "test/zoo/mlp-digits/model.onnx"
@@ -75,13 +74,6 @@ class Reference:
             self.weights[name] -= rate_now * m / (np.sqrt(v) + 1e-6)
 
 
-try:
-    import torch
-except ImportError:
-    torch = None
-
-
-@unittest.skipIf(onnx is None or torch is None, "the packages onnx and PyTorch are not there")
 class ReferenceTest(unittest.TestCase):
     """The same script over ONNX Runtime Training 1.19.2, whose numbers are in a file."""
 
@@ -106,7 +98,6 @@ class ReferenceTest(unittest.TestCase):
         self.compare(wanted, ort_training_reference.run("ortc.compat.ort_training"), "all")
 
 
-@unittest.skipIf(onnx is None, "the package onnx is not there")
 class DeviceTest(unittest.TestCase):
     def setUp(self) -> None:
         place = TemporaryDirectory()
@@ -273,12 +264,11 @@ class DeviceTest(unittest.TestCase):
         module.lazy_reset_grad()
         self.assertEqual(module(*map(Value, self.batch(0))), first)
 
+    @needs("onnxruntime")
     def test_ort_values(self) -> None:
         """In and out; where one argument is of numpy, so are results, as there."""
-        try:
-            import onnxruntime
-        except ImportError:
-            self.skipTest("the package onnxruntime is not there")
+        import onnxruntime
+
         make = onnxruntime.OrtValue.ortvalue_from_numpy
         hidden = onnx.load(str(DIGITS)).graph.node[1].output[0]
         self.generate(shapes={"batch": BATCH}, additional_output_names=[hidden])

@@ -13,11 +13,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import onnx
-import onnxruntime
 import torch
 import torch.nn.functional as F
+from optional import need
 from torch import nn
+
+need("onnx", "onnxruntime")
+import onnx
+import onnxruntime
 
 from ortc.compat.ort_training import api, artifacts, onnxblock
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import modules
 import torch
+from optional import needs
 from ort_training_test import setUpModule  # noqa: F401 - a cache of its own
 
 import ortc
@@ -30,11 +31,6 @@ from ortc.compat import ort_training
 from ortc.compat.ort_training import _notes
 from ortc.compat.ort_training._missing import MISSING
 from ortc.compat.ort_training.orttrainer_options import OPTIONS
-
-try:
-    import onnx
-except ImportError:
-    onnx = None
 
 SOURCE = Path(__file__).resolve().parents[4]
 PAGE = SOURCE / "docs/migrating-from-onnxruntime.md"
@@ -157,7 +153,7 @@ class PageTest(unittest.TestCase):
         os.chdir(self.folder)
         _notes.note.cache_clear()
 
-    @unittest.skipIf(onnx is None, "the package onnx is not there")
+    @needs("onnx")
     def test_blocks_run(self) -> None:
         """Of a difference, what is there after it."""
         names: dict[str, Any] = {}
@@ -281,7 +277,7 @@ class PageTest(unittest.TestCase):
         loss = ort_training.artifacts.LossType.CrossEntropyLoss
         ort_training.artifacts.generate_artifacts("model.onnx", ["2.bias"], loss=loss, **options)
 
-    @unittest.skipIf(onnx is None, "the package onnx is not there")
+    @needs("onnx")
     def test_refused(self) -> None:
         calls = self.calls()
         seen = 0
@@ -295,7 +291,7 @@ class PageTest(unittest.TestCase):
                 seen += 1
         self.assertGreater(seen, 30)
 
-    @unittest.skipIf(onnx is None, "the package onnx is not there")
+    @needs("onnx")
     def test_ignored(self) -> None:
         """Warns once."""
         calls = self.calls()

@@ -21,6 +21,7 @@ import modules
 import torch
 import torch.nn.functional as F
 from modules import distance
+from optional import needs
 from torch import nn
 
 import ortc
@@ -28,11 +29,6 @@ import ortc.torch
 from ortc.compat.ort_training import ORTModule, ORTTrainer, ORTTrainerOptions, optim
 from ortc.compat.ort_training.ortmodule import DebugOptions
 from ortc.compat.ort_training.utils.data import LoadBalancingDistributedBatchSampler, LoadBalancingDistributedSampler
-
-try:
-    import transformers
-except ImportError:
-    transformers = None
 
 # Sums of at most some hundred float32 products in another order: a few units of 6e-8 for each of them.
 FLOAT32 = 1e-5
@@ -138,9 +134,11 @@ class ModuleTest(unittest.TestCase):
         twin = copy.deepcopy(Mine(modules.Mlp()))
         self.assertEqual(twin.size(), 6 * 8 + 8 + 8 * 3 + 3)
 
-    @unittest.skipIf(transformers is None, "the package transformers is not there")
+    @needs("transformers")
     def test_transformers(self) -> None:
-        """What a model of theirs saves is a model of theirs, of its own class."""
+        """A model of theirs saves a model of theirs, of its own class."""
+        import transformers
+
         config = transformers.BertConfig(
             vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, max_position_embeddings=8
         )

@@ -15,17 +15,15 @@ from typing import Any
 import torch
 from launch import run_processes
 from modules import use_own_cache
+from optional import need
 from tolerance import distance, limit, nudge
 
 import ortc.torch
 
-try:
-    import peft
-    from safetensors.torch import load_file
-except ImportError:
-    peft = None  # type: ignore[assignment]
-else:
-    import language_models as lm
+need("peft", "transformers", "safetensors")
+import language_models as lm
+import peft
+from safetensors.torch import load_file
 
 
 def setUpModule() -> None:
@@ -73,7 +71,6 @@ def read_manifest() -> dict[str, Any]:
     return ortc.load(next(pathlib.Path(os.environ["ORTC_CACHE_DIR"]).glob("*/meta.json")).parent / "artifact").manifest
 
 
-@unittest.skipIf(peft is None, "there is no package peft")
 class PeftTest(unittest.TestCase):
     def setUp(self) -> None:
         self.folder = self.enterContext(tempfile.TemporaryDirectory())

@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import pathlib
 import tempfile
@@ -14,6 +13,7 @@ from typing import Any
 
 import torch
 from modules import use_own_cache
+from optional import needs
 
 STEPS, BATCH = 8, 8
 FAR = 1e-6
@@ -54,7 +54,7 @@ def train_worker(config: dict[str, Any]) -> None:
     torch.save(results, f"{config['folder']}/{rank}.pt")
 
 
-@unittest.skipIf(importlib.util.find_spec("ray") is None, "there is no ray")
+@needs("ray")
 class RayTest(unittest.TestCase):
     def test_two_workers(self) -> None:
         import ray

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import importlib.util
+import importlib
 import io
 import os
 import pathlib
@@ -19,12 +19,9 @@ import unittest
 from typing import Any
 
 import numpy as np
+from optional import need, needs
 
 import ortc
-
-
-def is_there(*packages: str) -> bool:
-    return all(importlib.util.find_spec(each) for each in packages)
 
 
 def distance(wanted: Any, got: Any) -> float:
@@ -42,7 +39,7 @@ LARGE = 1e-3
 another step."""
 
 
-@unittest.skipUnless(is_there("sklearn", "onnx"), "scikit-learn is not installed")
+@needs("sklearn", "onnx")
 class SklearnTest(unittest.TestCase):
     ROWS = 32
 
@@ -152,7 +149,7 @@ class SklearnTest(unittest.TestCase):
                 ortc.compile(model)
 
 
-@unittest.skipUnless(is_there("torch", "onnx"), "PyTorch is not installed")
+@needs("torch", "onnx")
 class TorchTest(unittest.TestCase):
     """Against PyTorch's own loop."""
 
@@ -335,7 +332,7 @@ class TorchTest(unittest.TestCase):
             ortc.compile(modules.Mlp(), inputs=(torch.ones(1, 6),))
 
 
-@unittest.skipUnless(is_there("jax", "jax2onnx", "optax"), "jax2onnx and optax are not installed")
+@needs("jax", "jax2onnx", "optax")
 class JaxTest(unittest.TestCase):
     """Against JAX's gradients and the optimizers of optax. (The first export of a process loads all that jax2onnx knows: ten seconds.)"""
 
@@ -469,8 +466,7 @@ class PageTest(unittest.TestCase):
             packages = re.findall(r"^(?:import|from) (\w+)", block[2], re.M)
             needed = {"jax": "jax2onnx", "keras": "torch"}
             with self.subTest(packages=packages):
-                if not is_there(*packages, *(needed[each] for each in packages if each in needed)):
-                    self.skipTest(f"one of {', '.join(packages)} is not installed")
+                need(*packages, *(needed[each] for each in packages if each in needed))
                 if "keras" in packages and "keras" in sys.modules and sys.modules["keras"].config.backend() != "torch":
                     self.skipTest("Keras has begun with another backend")
                 names: dict[str, Any] = {}

@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import importlib.util
 import pathlib
 import struct
 import sys
@@ -15,6 +14,7 @@ import unittest.mock
 from typing import Any
 
 import numpy as np
+from optional import needs
 
 import ortc
 
@@ -23,10 +23,6 @@ DIGITS, TRAIN, TEST = (SOURCE / "test" / each for each in ("zoo/mlp-digits/model
 
 Series = dict[str, list[tuple[int, float]]]
 """By name: steps and numbers."""
-
-
-def is_there(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None
 
 
 class TrackersTest(unittest.TestCase):
@@ -58,7 +54,7 @@ class TrackersTest(unittest.TestCase):
         ):
             ortc.callbacks.MLflow(self.folder)
 
-    @unittest.skipUnless(is_there("tensorboard"), "tensorboard is not installed")
+    @needs("tensorboard")
     def test_tensorboard(self) -> None:
         wanted = self.fit_twice(ortc.callbacks.TensorBoard(self.folder))
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -69,7 +65,7 @@ class TrackersTest(unittest.TestCase):
         rounded = {name: [(step, float(np.float32(value))) for step, value in rows] for name, rows in wanted.items()}
         self.assertEqual(got, rounded)
 
-    @unittest.skipUnless(is_there("mlflow"), "mlflow is not installed")
+    @needs("mlflow")
     def test_mlflow(self) -> None:
         from mlflow import MlflowClient
 
@@ -85,7 +81,7 @@ class TrackersTest(unittest.TestCase):
         got = {name: [(each.step, each.value) for each in client.get_metric_history(callback.run, name)] for name in run.data.metrics}
         self.assertEqual(got, wanted)
 
-    @unittest.skipUnless(is_there("wandb"), "wandb is not installed")
+    @needs("wandb")
     def test_wandb(self) -> None:
         wanted = self.fit_twice(ortc.callbacks.WandB(project="digits", mode="offline", dir=self.folder, settings={"silent": True}))
         import wandb

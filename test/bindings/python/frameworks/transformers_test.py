@@ -15,17 +15,14 @@ from typing import Any
 import torch
 from launch import run_processes
 from modules import use_own_cache
+from optional import need
 from tolerance import distance, limit, nudge
 
 import ortc.torch
 
-try:
-    import transformers
-except ImportError:
-    transformers = None  # type: ignore[assignment]
-else:
-    import language_models as lm
-    from safetensors import safe_open
+need("transformers", "safetensors")
+import language_models as lm
+from safetensors import safe_open
 
 
 def setUpModule() -> None:
@@ -60,7 +57,6 @@ def train_in_process(folder: str) -> None:
         torch.save((lm.losses(trainer), model.state_dict()), f"{folder}/{name}.{os.environ['RANK']}.pt")
 
 
-@unittest.skipIf(transformers is None, "there is no package transformers")
 class ModelTest(unittest.TestCase):
     """Loops of one's own."""
 
@@ -96,7 +92,6 @@ class ModelTest(unittest.TestCase):
         self.check(lm.gpt2(), lm.stories(1)[0])
 
 
-@unittest.skipIf(transformers is None, "there is no package transformers")
 class TrainerTest(unittest.TestCase):
     def test_curves(self) -> None:
         """One process and two, against PyTorch. The number of labels, which the Trainer hands on to GPT-2, is another in each step,
