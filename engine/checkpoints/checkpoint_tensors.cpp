@@ -7,10 +7,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <string_view>
 
 #include "engine/artifact/artifact.h"
 #include "engine/session/session.h"
+#include "engine/session/tensor_roles.h"
 #include "runtime/delta/quantize.h"
 #include "runtime/src/internal.h"
 #include "support/Convert.h"
@@ -68,7 +68,7 @@ Status openTensors(const std::string &path, CheckpointKind kind, std::unique_ptr
 Status writeTensors(const std::string &path, const std::vector<OutputArray> &arrays,
                     std::map<std::string, std::string> metadata, CheckpointKind kind) {
   std::erase_if(metadata, [](const auto &entry) {
-    return entry.first.starts_with("ortc.") && entry.first != kBaseKey;
+    return entry.first.starts_with("ortc.") && !entry.first.starts_with(kRoleKey) && entry.first != kBaseKey;
   });
   metadata[kFormatKey] = kind == CheckpointKind::Delta ? delta::kFormat : "1";
   metadata[kChecksumKey] = checksumOf(arrays);
@@ -89,46 +89,32 @@ std::string Base::identify(const std::set<std::string> &names) const {
   return std::to_string(ortc::checksumOf(sum));
 }
 
-static bool isIdentifier(std::string_view text) {
-  auto isLetter = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  return !text.empty() && isLetter(text[0]) &&
-         std::all_of(text.begin(), text.end(), [&](char c) { return isLetter(c) || (c >= '0' && c <= '9'); });
-}
-
-/// Whether an optimizer, or `--accumulate`, keeps it beside a tensor of the file. With a function of ONNX any name may
-/// be that of a state, which is of the tensor's shape or one number.
-static Status findState(const std::string &name, const Shape &shape, const DataSource &source,
-                        bool &isState) {
-  static const std::set<std::string> kStates = {
-      "acc_delta",      "accumulated",       "col_var", "ema",      "exp_avg",        "exp_avg_sq",
-      "exp_avg_absmax", "exp_avg_sq_absmax", "exp_inf", "grad_avg", "max_exp_avg_sq", "momentum_buffer",
-      "row_var",        "square_avg",        "sum",     "swa",      "variance",       "z_minus_x"};
-  size_t dot = name.rfind('.');
-  isState = dot != std::string::npos && source.has(name.substr(0, dot));
-  if (!isState || kStates.count(name.substr(dot + 1)))
-    return Status();
-  Array of;
-  ORTC_TRY(source.load(name.substr(0, dot), of));
-  bool isNumber = std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size == 1; });
-  isState = isIdentifier(std::string_view(name).substr(dot + 1)) && (isNumber || shape == of.shape);
-  return Status();
+/// Whether deltas are of it.
+static bool isChanging(DataType type, TensorRole role) {
+  return isFloat(type) && (role == TensorRole::Parameter || role == TensorRole::Buffer);
 }
 
 static Status readCheckpoint(const std::string &path, Base &base) {
   std::unique_ptr<DataSource> source;
   ORTC_TRY(openTensors(path, CheckpointKind::Checkpoint, source));
   base.metadata = source->getMetadata();
+  TensorRoles roles;
+  ORTC_TRY(readRoles(*source, roles));
   for (const std::string &name : source->getNames()) {
     Array array;
     ORTC_TRY(source->load(name, array));
     base.arrays.push_back({name, array.type, array.shape, {array.data, array.data + array.bytes}});
-    bool isNumber = array.shape.empty() && array.type == DataType::Float64;
-    bool isState = false;
-    ORTC_TRY(findState(name, array.shape, *source, isState));
-    if (isFloat(array.type) && !isNumber && name != "loss_scale" && !isState)
+    if (isChanging(array.type, roles.at(name)))
       base.changing.insert(name);
   }
   return Status();
+}
+
+/// As runtimes write it (runtime/src/checkpoint_write.cpp).
+static TensorRole roleOf(const ortc_tensor_info &tensor) {
+  if (tensor.role == ORTC_ROLE_STATE)
+    return tensor.flags & ORTC_TENSOR_IN_MODEL ? TensorRole::Buffer : TensorRole::State;
+  return tensor.role == ORTC_ROLE_SCALAR ? TensorRole::Scalar : TensorRole::Parameter;
 }
 
 static Status readArtifact(const std::string &path, Base &base) {
@@ -150,9 +136,10 @@ static Status readArtifact(const std::string &path, Base &base) {
     if (ortc_read(session.get(), tensor.name, array.data.data(), array.data.size()) != ORTC_OK)
       return Status::failure(artifact.getPath() + ": '" + tensor.name +
                              "' cannot be read: " + ortc_session_message(session.get()));
-    bool isOfModel = tensor.role == ORTC_ROLE_PARAMETER ||
-                     (tensor.role == ORTC_ROLE_STATE && (tensor.flags & ORTC_TENSOR_IN_MODEL));
-    if (isOfModel && isFloat(array.type))
+    TensorRole role = roleOf(tensor);
+    if (role != TensorRole::Parameter)
+      base.metadata[kRoleKey + array.name] = getRoleName(role);
+    if (isChanging(array.type, role))
       base.changing.insert(array.name);
     base.arrays.push_back(std::move(array));
   }

@@ -23,8 +23,8 @@ Status openTensors(const std::string &path, CheckpointKind kind, std::unique_ptr
 /// The checksum of the metadata, as runtimes compute it; the order of arrays does not matter.
 std::string checksumOf(const std::vector<OutputArray> &arrays);
 
-/// Writes a checkpoint or delta that runtimes take. Of `metadata`, keys that begin with "ortc." are replaced, but for
-/// "ortc.base".
+/// Writes a checkpoint or delta that runtimes take. Keys of `metadata` that begin with "ortc." are replaced, except
+/// "ortc.base" and the roles of tensors.
 Status writeTensors(const std::string &path, const std::vector<OutputArray> &arrays,
                     std::map<std::string, std::string> metadata, CheckpointKind kind);
 
@@ -40,9 +40,8 @@ struct Base {
   std::string identify(const std::set<std::string> &names) const;
 };
 
-/// `path`: a checkpoint, or an artifact (its folder, or the file in it), which knows what is trained. Of a checkpoint,
-/// tensors of floating point are what changes, but for state of optimizers by its names, and float64 numbers without
-/// dimensions, which are hyper-parameters.
+/// `path`: a checkpoint, or an artifact (its folder, or the file in it), whose roles go into the metadata. Parameters
+/// and buffers of floating point are what changes (engine/session/tensor_roles.h).
 Status readBase(const std::string &path, Base &base);
 
 /// The elements of a float type as doubles, and the other way round: rounded once, to nearest, ties to even.

@@ -9,6 +9,7 @@
 #include "engine/checkpoints/checkpoint_tensors.h"
 #include "engine/checkpoints/delta.h"
 #include "engine/report.h"
+#include "engine/session/tensor_roles.h"
 #include "runtime/delta/quantize.h"
 #include "support/Convert.h"
 #include "support/OutputPaths.h"
@@ -129,19 +130,21 @@ static Status average(const std::string &name, const Sources &sources, const std
   return checkResult(name, first.type, result.data);
 }
 
-/// What all files say alike; where a training stands, all of it or nothing.
+/// What all files say alike; where a training stands, and the roles of tensors, all of it or nothing.
 static std::map<std::string, std::string> commonMetadata(const Sources &sources) {
   std::map<std::string, std::string> common = sources.front()->getMetadata();
-  bool isPositionCommon = true;
+  std::set<std::string> differing; ///< beginnings of keys
   for (const auto &source : sources)
     std::erase_if(common, [&](const auto &entry) {
       auto found = source->getMetadata().find(entry.first);
       bool differs = found == source->getMetadata().end() || found->second != entry.second;
-      isPositionCommon &= !(differs && entry.first.starts_with("run."));
+      for (const char *whole : {"run.", kRoleKey})
+        if (differs && entry.first.starts_with(whole))
+          differing.insert(whole);
       return differs;
     });
-  if (!isPositionCommon)
-    std::erase_if(common, [](const auto &entry) { return entry.first.starts_with("run."); });
+  for (const std::string &whole : differing)
+    std::erase_if(common, [&](const auto &entry) { return entry.first.starts_with(whole); });
   return common;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/artifact/kernel_table.h"
+#include "engine/session/tensor_roles.h"
 #include "support/Json.h"
 #include "support/Text.h"
 
@@ -143,6 +144,9 @@ std::string explainRefusal(const Artifact &artifact, const DataSource &checkpoin
 }
 
 std::string describeUnused(const ortc_program *program, const DataSource &checkpoint) {
+  TensorRoles roles;
+  if (!readRoles(checkpoint, roles).isOk())
+    return "";
   std::vector<std::string> unused;
   bool hasState = false;
   for (const std::string &name : checkpoint.getNames()) {
@@ -151,9 +155,7 @@ std::string describeUnused(const ortc_program *program, const DataSource &checkp
     if (ortc_tensor_find(program, name.c_str(), &tensor) == ORTC_OK && isKept(tensor))
       continue;
     unused.push_back("'" + name + "'");
-    // State is named after the parameter that it belongs to, which may have dots of its own.
-    size_t dot = name.rfind('.');
-    hasState |= dot != std::string::npos && checkpoint.has(name.substr(0, dot));
+    hasState |= roles.at(name) == TensorRole::State;
   }
   if (!hasState)
     return "";

@@ -32,14 +32,14 @@ struct Output {
   ortc_sink_fn sink;
   void *context;
   uint64_t total, hash;
+  uint64_t sum; ///< of hashes, which the first pass makes
   size_t held;
-  Error error; ///< of the device
-  bool isBroken;
+  Error error;       ///< after it nothing is sent
   char buffer[4096]; ///< a multiple of the checksum's word
 
   void flush() {
-    if (sink && !isBroken && held)
-      isBroken = sink(context, buffer, held) != 0;
+    if (sink && !error && held && sink(context, buffer, held))
+      error = kSinkFailed;
     held = 0;
   }
   __attribute__((noinline)) void put(char c) {
@@ -52,33 +52,28 @@ struct Output {
     while (*s)
       put(*s++);
   }
-  void number(uint64_t value) {
-    char digits[24];
-    text(putDigits(value, digits + sizeof digits - 1));
-  }
   void list(const char *before, const int64_t *values, uint32_t count) {
     text(before);
     for (uint32_t i = 0; i < count; i++) {
+      char digits[24], *first = putDigits((uint64_t)values[i], digits + sizeof digits - 1);
       if (i)
-        put(',');
-      number((uint64_t)values[i]);
+        *--first = ',';
+      text(first);
     }
   }
-  void quoted(char before, const char *s) {
-    put(before);
-    put('"');
+  void quoted(const char *before, const char *s) {
+    text(before);
     for (; *s; s++) {
-      uint8_t c = (uint8_t)*s;
-      if (c < 0x20) {
+      char c = *s;
+      if ((uint8_t)c < 0x20) {
         text("\\u00");
         put((char)('0' + (c >> 4)));
         c &= 15;
-        put((char)(c + (c < 10 ? '0' : 'a' - 10)));
-        continue;
+        c = (char)(c + (c < 10 ? '0' : 'a' - 10));
       }
       if (c == '"' || c == '\\')
         put('\\');
-      put(*s);
+      put(c);
     }
     put('"');
   }
@@ -95,44 +90,59 @@ struct Output {
   }
 };
 
-/// The whole file but the length in front. `sum`: 0 in the first pass, which makes it.
-void writeFile(ortc_session *s, Output &out, uint64_t &sum, const ortc_metadata *metadata, size_t count) {
-  const ortc_program *p = s->program;
-  out.text("{\"__metadata__\":{\"ortc.format\":\"1\",\"ortc.checksum\":\"");
-  out.number(checksumOf(sum));
-  out.put('"');
-  for (size_t i = 0; i < count; i++) {
-    out.quoted(',', metadata[i].key);
-    out.quoted(':', metadata[i].value);
+/// The value of "ortc.role.NAME"; parameters, which are most, have none.
+const char *roleOf(const ortc_file_tensor &tensor) {
+  bool isOfModel = tensor.flags & ORTC_TENSOR_IN_MODEL;
+  return findText("state\0scalar\0buffer", isOfModel ? 2 : tensor.role - ORTC_ROLE_STATE);
+}
+
+/// What is written of all tensors, one part after the other.
+enum class TensorPart { Roles, Entries, Data };
+
+/// The whole file but the length in front.
+__attribute__((noinline)) void writeFile(ortc_session *s, Output &out, const ortc_metadata *metadata,
+                                         size_t count) {
+  char digits[24];
+  out.quoted("{\"__metadata__\":{\"ortc.format\":\"1\",\"ortc.checksum\":\"",
+             putDigits(checksumOf(out.sum), digits + sizeof digits - 1));
+  for (; count; count--, metadata++) {
+    out.quoted(",\"", metadata->key);
+    out.quoted(":\"", metadata->value);
   }
-  out.put('}');
-  int64_t offset = 0;
-  for (bool isData = false;; isData = true) {
-    for (uint32_t i = 0; i < p->tensorCount(); i++) {
-      const ortc_file_tensor &t = p->tensor(i);
+  int64_t offsets[2] = {};
+  for (TensorPart part = TensorPart::Roles;; part = (TensorPart)((int)part + 1)) {
+    for (uint32_t i = 0; i < s->program->tensorCount(); i++) {
+      const ortc_file_tensor &t = s->program->tensor(i);
       if (!isCheckpointed(t))
         continue;
-      const char *name = p->string(t.name);
-      if (isData) {
-        out.hash = hashName(kHashSeed, name, strlen(name));
-        out.tensor(s, locate(s, t.view));
-        if (!out.sink)
-          sum += out.hash;
+      const char *name = s->program->string(t.name);
+      if (part == TensorPart::Roles) {
+        if (t.role == ORTC_ROLE_PARAMETER)
+          continue;
+        out.quoted(",\"ortc.role.", name);
+        out.quoted(":\"", roleOf(t));
         continue;
       }
-      out.quoted(',', name);
-      out.text(":{\"dtype\"");
-      out.quoted(':', safetensorsDtype(t.view.dtype));
+      if (part == TensorPart::Data) {
+        out.hash = hashName(kHashSeed, name, strlen(name));
+        out.tensor(s, locate(s, t.view));
+        out.sum += out.hash;
+        continue;
+      }
+      out.quoted(",\"", name);
+      out.quoted(":{\"dtype\":\"", safetensorsDtype(t.view.dtype));
       out.list(",\"shape\":[", t.view.dims, t.view.rank);
-      int64_t offsets[] = {offset, offset + (int64_t)t.view.bytes};
+      offsets[0] = offsets[1];
+      offsets[1] += (int64_t)t.view.bytes;
       out.list("],\"data_offsets\":[", offsets, 2);
       out.text("]}");
-      offset = offsets[1];
     }
-    if (isData)
+    if (part == TensorPart::Data)
       return;
     out.put('}');
-    while (out.total % 8)
+    if (part == TensorPart::Roles)
+      continue;
+    while (out.held % 8)
       out.put(' ');
     out.flush();
   }
@@ -153,16 +163,16 @@ ortc_status ortc_checkpoint_write(ortc_session *session, ortc_sink_fn sink, void
     if (!strncmp(key, "ortc.", 5) || strlen(key) + strlen(value) >= kTextLimit)
       return arguments.set(0, key), report(kTooLong, arguments);
   }
-  uint64_t sum = 0;
   Output out = {};
-  writeFile(session, out, sum, metadata, count);
-  uint64_t headerBytes = out.total;
-  out.sink = sink;
-  out.context = context;
-  out.total = 0;
-  memcpy(out.buffer, &headerBytes, 8);
-  out.held = 8;
-  writeFile(session, out, sum, metadata, count);
-  return report(out.isBroken ? kSinkFailed : out.error, arguments);
+  for (bool isLast = false;; isLast = true) {
+    writeFile(session, out, metadata, count);
+    if (isLast)
+      break;
+    out.sink = sink;
+    out.context = context;
+    out.held = sizeof out.total;
+    memcpy(out.buffer, &out.total, out.held);
+  }
+  return report(out.error, arguments);
 }
 }
