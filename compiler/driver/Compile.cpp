@@ -11,8 +11,10 @@
 #include "compiler/driver/CheckFamilies.h"
 #include "compiler/driver/CheckNames.h"
 #include "compiler/driver/FindTargets.h"
+#include "compiler/driver/LegalizeOptions.h"
 #include "compiler/driver/MakeCode.h"
 #include "compiler/driver/MarkChannels.h"
+#include "compiler/driver/Phases.h"
 #include "compiler/driver/ReadModel.h"
 #include "compiler/driver/ShareConstants.h"
 #include "compiler/driver/SourceModel.h"
@@ -20,7 +22,6 @@
 #include "compiler/passes/train/Optimizers.h"
 #include "compiler/passes/train/Teacher.h"
 #include "compiler/passes/train/TrainingProgram.h"
-#include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Pipelines.h"
 #include "compiler/report/LossFacts.h"
 #include "dialects/nn/NnDialect.h"
@@ -53,31 +54,6 @@ static Compiled makeCompiled() {
   return compiled;
 }
 
-/// The phase must not end before what else is asked for.
-static Status checkPhase(const CompileOptions &options, const TuneOptions &tuning) {
-  if (options.compileTo.empty())
-    return Status();
-  ArrayRef<pipeline::Phase> phases = pipeline::getPhases();
-  size_t last = pipeline::findPhase(options.compileTo);
-  if (last == phases.size()) {
-    std::string known;
-    for (const pipeline::Phase &phase : phases)
-      known += (known.empty() ? "" : ", ") + std::string(phase.name);
-    return Status::refusal("--compile-to '" + options.compileTo + "' is not a phase; phases are " + known);
-  }
-  if (tuning.measures && last < pipeline::findPhase("code"))
-    return Status::refusal("--tune measures code, and --compile-to " + options.compileTo + " ends before it");
-  if (!options.dumpBuffers.empty() && last < pipeline::findPhase("place"))
-    return Status::refusal("--dump-buffers shows the memory plan, and --compile-to " + options.compileTo +
-                           " ends before it; compile to place or further");
-  return Status();
-}
-
-Status checkRequest(const CompileOptions &options, const CompileExtras &extras) {
-  ORTC_TRY(checkPhase(options, extras.tuning));
-  return findTargets(options, extras.tuning.measures, extras.families).getStatus();
-}
-
 std::vector<ModuleOp> Compiled::getIR() {
   std::vector<ModuleOp> result;
   for (FamilyProgram &family : families)
@@ -99,8 +75,15 @@ public:
 
   Expected<Compiled> run();
 
+  /// The table of the phases, in the order in which they run.
+  struct Step {
+    const char *name; ///< as `--compile-to` and `--dump-ir` have it
+    const char *work; ///< what it does, for people who wait
+    Status (Compilation::*run)();
+  };
+  static const Step kSteps[10];
+
 private:
-  using Run = Status (Compilation::*)();
   /// A program that a phase works on, and the limits of its family.
   struct Program {
     ModuleOp ir;
@@ -111,7 +94,7 @@ private:
   void copyForFamilies();
 
   Status prepare();
-  Status runPhase(const pipeline::Phase &phase, Run run);
+  Status runPhase(const Step &phase);
   Status read() { return readModel(options, diagnostics, extras.afterReading, compiled, model); }
   Status legalizeAll();
   Status legalize(unsigned binding, legalize::Mode mode);
@@ -142,12 +125,55 @@ private:
   std::vector<CodeMaker> codeMakers;            ///< one for each family
 };
 
+const Compilation::Step Compilation::kSteps[] = {
+    {"import", "reading the model", &Compilation::read},
+    {"legalize", "legalizing the graph", &Compilation::legalizeAll},
+    {"simplify", "simplifying", &Compilation::simplify},
+    {"loss", "adding the loss", &Compilation::loss},
+    {"differentiate", "differentiating", &Compilation::differentiate},
+    {"update", "adding the optimizer", &Compilation::update},
+    {"entries", "composing the entries", &Compilation::entries},
+    {"fuse", "fusing kernels", &Compilation::fuse},
+    {"place", "ordering the steps and placing their buffers", &Compilation::place},
+    {"code", "linking the code", &Compilation::code}};
+
 } // namespace
 
-Status Compilation::runPhase(const pipeline::Phase &phase, Run run) {
+size_t findPhase(StringRef name) {
+  return llvm::find_if(Compilation::kSteps, [&](const auto &step) { return name == step.name; }) -
+         std::begin(Compilation::kSteps);
+}
+
+const char *describePhase(StringRef name) { return Compilation::kSteps[findPhase(name)].work; }
+
+/// The phase must not end before what else is asked for.
+static Status checkPhase(const CompileOptions &options, const TuneOptions &tuning) {
+  if (options.compileTo.empty())
+    return Status();
+  size_t last = findPhase(options.compileTo);
+  if (last == std::size(Compilation::kSteps)) {
+    std::string known;
+    for (const auto &step : Compilation::kSteps)
+      known += (known.empty() ? "" : ", ") + std::string(step.name);
+    return Status::refusal("--compile-to '" + options.compileTo + "' is not a phase; phases are " + known);
+  }
+  if (tuning.measures && last < findPhase("code"))
+    return Status::refusal("--tune measures code, and --compile-to " + options.compileTo + " ends before it");
+  if (!options.dumpBuffers.empty() && last < findPhase("place"))
+    return Status::refusal("--dump-buffers shows the memory plan, and --compile-to " + options.compileTo +
+                           " ends before it; compile to place or further");
+  return Status();
+}
+
+Status checkRequest(const CompileOptions &options, const CompileExtras &extras) {
+  ORTC_TRY(checkPhase(options, extras.tuning));
+  return findTargets(options, extras.tuning.measures, extras.families).getStatus();
+}
+
+Status Compilation::runPhase(const Step &phase) {
   auto begun = std::chrono::steady_clock::now();
   extras.progress(phase.work);
-  ORTC_TRY((this->*run)());
+  ORTC_TRY((this->*phase.run)());
   compiled.phases.push_back(
       {phase.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()});
   ORTC_TRY(checkModelFiles());
@@ -218,35 +244,9 @@ Status Compilation::legalizeAll() {
 }
 
 Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
-  legalize::LegalizeOptions legal;
-  legal.mode = mode;
-  legal.binding = binding;
-  legal.shapes = options.bindings[binding].shapes;
-  legal.train = options.train;
-  legal.freeze = options.freeze;
-  legal.materialized = options.materialized;
-  if (model.teacher)
-    legal.freeze.push_back(*model.teacher);
-  legal.trainable = model.trainable;
-  if (model.adapters && legal.train.empty())
-    legal.trainable = model.adapters;
-  else if (model.adapters)
-    legal.train.push_back(*model.adapters);
-  legal.frozen = model.detached;
-  if (model.frozen)
-    legal.frozen.insert(legal.frozen.begin(), *model.frozen);
-  legal.packed = model.packed;
-  legal.scales = model.scales;
-  legal.batchNorm = options.batchNorm;
-  legal.dropout = options.dropout;
-  legal.seed = options.seed;
-  legal.trains = trains(options);
-  legal.float64 = options.precision == Precision::F64;
-  legal.lossOutputs = namedLossInputs(options);
-  if (legal.lossOutputs.empty())
-    legal.lossOutputs = options.cotangents;
   legalize::LegalizeReport result;
-  if (failed(legalize::legalize(*compiled.source, *compiled.program, legal, result)))
+  if (failed(legalize::legalize(*compiled.source, *compiled.program,
+                                makeLegalizeOptions(options, model, binding, mode), result)))
     return Status::refusal(options.model + ": " + result.message());
   for (std::string &name : result.wideMasks)
     if (!llvm::is_contained(compiled.facts.wideMasks, name))
@@ -528,14 +528,10 @@ Status Compilation::assemble() {
 }
 
 Expected<Compiled> Compilation::run() {
-  static constexpr Run kRuns[] = {&Compilation::read,    &Compilation::legalizeAll,   &Compilation::simplify,
-                                  &Compilation::loss,    &Compilation::differentiate, &Compilation::update,
-                                  &Compilation::entries, &Compilation::fuse,          &Compilation::place,
-                                  &Compilation::code};
   auto runAll = [&]() -> Status {
     ORTC_TRY(prepare());
-    for (auto [phase, run] : llvm::zip_equal(pipeline::getPhases(), kRuns)) {
-      ORTC_TRY(runPhase(phase, run));
+    for (const Step &phase : kSteps) {
+      ORTC_TRY(runPhase(phase));
       if (options.compileTo == phase.name)
         break;
     }

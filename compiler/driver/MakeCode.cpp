@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/MakeCode.h"
 
+#include "compiler/driver/Phases.h"
 #include "compiler/passes/train/Channels.h"
 #include "compiler/passes/train/ProgramParts.h"
-#include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Pipelines.h"
 #include "compiler/tuning/TuneKernels.h"
 #include "support/AtomicFile.h"
@@ -73,7 +73,7 @@ static std::string describeKeptGradients(ModuleOp module, const CompileOptions &
 
 Status CodeMaker::placeOutlined() {
   ORTC_TRY(survey());
-  extras.progress(pipeline::getPhases()[pipeline::findPhase("place")].work);
+  extras.progress(describePhase("place"));
   pipeline::PlaceOptions how{options.memoryBudget.value_or(UINT64_MAX), extras.budgetCurve,
                              describeKeptGradients(*program.ir, options), extras.memoryUnit};
   ORTC_TRY(diagnostics.run(*program.ir, [&](OpPassManager &passes) { pipeline::buildPlace(passes, how); }));

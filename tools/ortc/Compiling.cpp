@@ -3,9 +3,9 @@
 #include "tools/ortc/Compiling.h"
 
 #include "compiler/artifact/OutputFolder.h"
+#include "compiler/driver/Choose.h"
 #include "compiler/driver/Compile.h"
-#include "compiler/legalize/ChannelAxes.h"
-#include "compiler/pipeline/Phases.h"
+#include "compiler/driver/Phases.h"
 #include "compiler/report/MemoryReport.h"
 #include "compiler/report/MemoryText.h"
 #include "compiler/report/TrainChoices.h"
@@ -38,7 +38,7 @@ static Status dumpIr(const std::string &folder, const char *phase, const std::st
   OpPrintingFlags flags;
   flags.elideLargeElementsAttrs(64).elideLargeResourceString(64);
   ir->print(stream, flags);
-  return writeFile(folder + "/" + std::to_string(pipeline::findPhase(phase)) + "-" + phase +
+  return writeFile(folder + "/" + std::to_string(driver::findPhase(phase)) + "-" + phase +
                        (family.empty() ? "" : "-" + family) + ".mlir",
                    text);
 }
@@ -130,106 +130,9 @@ Status train(const CompileOptions &options, const TuneOptions &tuning, const std
   return Status();
 }
 
-/// What a placed program takes, and trains.
-static report::TrainChoice describeChoice(const std::string &what, driver::Compiled &placed) {
-  report::TrainChoice choice;
-  choice.what = what;
-  for (const legalize::InitializerReport &item : placed.facts.initializers)
-    if (item.trained())
-      choice.tensors.push_back(item.name);
-  report::SharedMemory shared = report::describeShared(placed.getIR().front(), /*workers=*/1);
-  choice.persistent = shared.persistent;
-  choice.constants = shared.constants;
-  const std::vector<report::EntryFacts> &entries = placed.facts.families.front().entries;
-  choice.transient = entries.empty() ? 0 : entries.front().memory.bytes;
-  return choice;
-}
-
-/// The table of --train-choices. What cannot be planned, such as tensors that no gradient reaches, is left out.
-static std::string planChoices(CompileOptions options, driver::Compiled &asked) {
-  std::vector<report::TrainChoice> planned{describeChoice("as asked", asked)};
-  options.freeze.clear();
-  for (const report::TrainChoice &choice :
-       report::listTrainChoices(asked.model->getProto().graph(), planned.front().tensors)) {
-    options.train = {NamePattern::list(choice.tensors, choice.what)};
-    if (Expected<driver::Compiled> placed = driver::compile(options))
-      planned.push_back(describeChoice(choice.what, *placed));
-  }
-  return report::describeTrainChoices(planned);
-}
-
-/// What a placed program takes as a session, and trains.
-static void describeSet(driver::Compiled &placed, uint32_t workers, report::UpdateSet &set) {
-  const std::map<std::string, int64_t> &parts = placed.facts.trainedInPart;
-  for (const legalize::InitializerReport &item : placed.facts.initializers)
-    if (item.trained()) {
-      auto part = parts.find(item.name);
-      set.values += part == parts.end() ? item.elements : part->second;
-      ++set.tensors;
-    }
-  report::SharedMemory shared = report::describeShared(placed.getIR().front(), workers);
-  set.persistent = shared.persistent;
-  set.constants = shared.constants;
-  for (const report::FamilyFacts &family : placed.facts.families)
-    for (const report::EntryFacts &entry : family.entries)
-      set.transient = std::max(set.transient, entry.memory.bytes);
-  const std::vector<report::EntryFacts> &entries = placed.facts.families.front().entries;
-  set.flops = entries.empty() ? 0 : entries.front().flops;
-}
-
-/// The sets of --fit, planned. What cannot be, such as tensors that no gradient reaches, is left out.
-static std::vector<report::UpdateSet> planSets(CompileOptions options, driver::Compiled &asked,
-                                               Progress &progress) {
-  std::vector<report::UpdateSet> planned(1);
-  planned.front().what = "as asked";
-  describeSet(asked, options.maxWorkers, planned.front());
-  std::vector<std::string> trained;
-  for (const legalize::InitializerReport &item : asked.facts.initializers)
-    if (item.trained())
-      trained.push_back(item.name);
-  std::map<std::string, bool> hasChannels;
-  asked.source->walk([&](onnx::InitializerOp op) {
-    hasChannels.try_emplace(op.getName().str(), bool(legalize::findChannelAxis(op)));
-  });
-  std::vector<report::UpdateSet> sets = report::listUpdateSets(
-      asked.model->getProto().graph(), trained, [&](const std::string &name) { return hasChannels[name]; });
-  for (report::UpdateSet &set : sets) {
-    progress.begin("planning " + std::to_string(&set - sets.data() + 1) + " of " +
-                   formatCount(int64_t(sets.size()), "set") + " of tensors: " + set.what);
-    options.train.clear();
-    options.channels.clear();
-    bool isParsed = true;
-    for (const std::string &text : set.train) {
-      Expected<TrainSpec> spec = parseTrain(text);
-      isParsed &= bool(spec);
-      if (spec) {
-        options.train.push_back(spec->pattern);
-        options.channels.push_back(spec->channels);
-      }
-    }
-    Expected<driver::Compiled> placed = isParsed ? driver::compile(options) : Status::refusal("");
-    if (!placed)
-      continue;
-    describeSet(*placed, options.maxWorkers, set);
-    planned.push_back(std::move(set));
-  }
-  return planned;
-}
-
-/// --fit chooses what is trained.
-static Status checkFit(const CompileOptions &options) {
-  if (!hasLoss(options))
-    return Status::refusal(
-        "--fit chooses what is trained, and with --loss none nothing is; leave one of both out");
-  if (!options.lora.empty())
-    return Status::refusal(
-        "--fit chooses what is trained, and --lora trains every adapter; leave one of both out");
-  return Status();
-}
-
 Status plan(const CompileOptions &options, const PlanOptions &planning) {
   if (planning.fit)
-    ORTC_TRY(checkFit(options));
+    ORTC_TRY(driver::checkFit(options));
   CompileOptions placed = options;
   placed.compileTo = "place";
   Progress progress(options.quiet);
@@ -250,7 +153,7 @@ Status plan(const CompileOptions &options, const PlanOptions &planning) {
                              report::describeShared(compiled->getIR().front(), options.maxWorkers), plans);
   std::vector<report::UpdateSet> sets;
   if (planning.fit) {
-    sets = planSets(placed, *compiled, progress);
+    sets = driver::planSets(placed, *compiled, extras.progress);
     report["fit"] = report::makeFitReport(sets, *planning.fit);
   }
   if (!options.dumpBuffers.empty())
@@ -264,7 +167,7 @@ Status plan(const CompileOptions &options, const PlanOptions &planning) {
   if (!options.quiet)
     std::cout << report::describePlanReport(report, planning.everyEntry);
   if (planning.trainChoices) {
-    std::string table = planChoices(placed, *compiled);
+    std::string table = report::describeTrainChoices(driver::planChoices(placed, *compiled));
     if (!options.quiet)
       std::cout << table;
   }

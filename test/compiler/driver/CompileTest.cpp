@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/driver/Compile.h"
-#include "compiler/pipeline/Phases.h"
+#include "compiler/driver/Phases.h"
 #include "test/engine/data_files.h"
 
 #include <algorithm>
@@ -157,7 +157,7 @@ TEST(CompileTest, TellsWhatBeginsAndEndsWhereACallbackSays) {
   EXPECT_EQ(status.getMessage(), "enough");
   EXPECT_EQ(ended, (std::vector<std::string>{"import", "legalize", "simplify", "loss"}));
   ASSERT_EQ(begun.size(), ended.size());
-  EXPECT_EQ(begun.back(), pipeline::getPhases()[pipeline::findPhase("loss")].work);
+  EXPECT_EQ(begun.back(), driver::describePhase("loss"));
 }
 
 /// The code is most of the time, and nobody waits for it to be told of a budget.
