@@ -12,49 +12,56 @@ namespace ortc::legalize::handlers {
 
 using FloatPredicate = arith::CmpFPredicate;
 
-LogicalResult activation(Node &n) {
+LogicalResult relu(Node &n) { return n.yield(legalize::relu(n.b, n[0])); }
+LogicalResult sigmoid(Node &n) { return n.yield(legalize::sigmoid(n.b, n[0])); }
+LogicalResult tanh(Node &n) { return n.yield(n.b.tanh(n[0])); }
+LogicalResult softplus(Node &n) { return n.yield(legalize::softplus(n.b, n[0])); }
+LogicalResult softsign(Node &n) { return n.yield(legalize::softsign(n.b, n[0])); }
+LogicalResult mish(Node &n) { return n.yield(n.b.mul(n[0], n.b.tanh(legalize::softplus(n.b, n[0])))); }
+LogicalResult swish(Node &n) { return n.yield(legalize::swish(n.b, n[0], n.getFloat("alpha", 1))); }
+
+LogicalResult gelu(Node &n) {
+  return n.yield(legalize::gelu(n.b, n[0], n.getString("approximate", "none") == "tanh"));
+}
+
+LogicalResult hardSwish(Node &n) { // the corners at exactly -3 and 3: rounding must not move them
+  TensorBuilder &b = n.b;
+  Value x = n[0], line = clip(b, b.addScalar(x, 3), b.zerosLike(x), b.constantLike(x, 6));
+  return n.yield(b.mul(x, b.mulScalar(line, 1.0 / 6)));
+}
+
+LogicalResult hardSigmoid(Node &n) {
+  return n.yield(legalize::hardSigmoid(n.b, n[0], n.getFloat("alpha", 0.2f), n.getFloat("beta", 0.5f)));
+}
+
+LogicalResult leakyRelu(Node &n) {
+  return n.yield(legalize::leakyRelu(n.b, n[0], n.getFloat("alpha", 0.01f)));
+}
+
+LogicalResult elu(Node &n) { return n.yield(legalize::elu(n.b, n[0], n.getFloat("alpha", 1))); }
+
+LogicalResult celu(Node &n) {
   TensorBuilder &b = n.b;
   Value x = n[0];
-  StringRef op = n.op.getOpType();
-  if (op == "Relu")
-    return n.yield(relu(b, x));
-  if (op == "Sigmoid")
-    return n.yield(sigmoid(b, x));
-  if (op == "Tanh")
-    return n.yield(b.tanh(x));
-  if (op == "Softplus")
-    return n.yield(softplus(b, x));
-  if (op == "Softsign")
-    return n.yield(softsign(b, x));
-  if (op == "Mish")
-    return n.yield(b.mul(x, b.tanh(softplus(b, x))));
-  if (op == "Swish")
-    return n.yield(swish(b, x, n.getFloat("alpha", 1)));
-  if (op == "Gelu")
-    return n.yield(gelu(b, x, n.getString("approximate", "none") == "tanh"));
-  if (op == "HardSwish") { // the corners at exactly -3 and 3: rounding must not move them
-    Value line = clip(b, b.addScalar(x, 3), b.zerosLike(x), b.constantLike(x, 6));
-    return n.yield(b.mul(x, b.mulScalar(line, 1.0 / 6)));
-  }
-  if (op == "HardSigmoid")
-    return n.yield(hardSigmoid(b, x, n.getFloat("alpha", 0.2f), n.getFloat("beta", 0.5f)));
-  if (op == "LeakyRelu")
-    return n.yield(leakyRelu(b, x, n.getFloat("alpha", 0.01f)));
-  if (op == "Elu")
-    return n.yield(elu(b, x, n.getFloat("alpha", 1)));
-  if (op == "Celu") {
-    double alpha = n.getFloat("alpha", 1);
-    if (alpha == 0)
-      return n.refuse("an alpha of 0");
-    Value negative = b.createOrFold<math::ExpM1Op>(negativePart(b, b.mulScalar(x, 1 / alpha)));
-    return n.yield(positiveOr(b, x, b.mulScalar(negative, alpha)));
-  }
-  if (op == "Selu")
-    return n.yield(b.mulScalar(elu(b, x, n.getFloat("alpha", 1.67326319217681884765625f)),
-                               n.getFloat("gamma", 1.05070102214813232421875f)));
-  if (op == "ThresholdedRelu")
-    return n.yield(thresholdedRelu(b, x, n.getFloat("alpha", 1)));
-  assert(op == "Shrink" && "the table lists no other");
+  double alpha = n.getFloat("alpha", 1);
+  if (alpha == 0)
+    return n.refuse("an alpha of 0");
+  Value negative = b.createOrFold<math::ExpM1Op>(negativePart(b, b.mulScalar(x, 1 / alpha)));
+  return n.yield(positiveOr(b, x, b.mulScalar(negative, alpha)));
+}
+
+LogicalResult selu(Node &n) {
+  Value x = legalize::elu(n.b, n[0], n.getFloat("alpha", 1.67326319217681884765625f));
+  return n.yield(n.b.mulScalar(x, n.getFloat("gamma", 1.05070102214813232421875f)));
+}
+
+LogicalResult thresholdedRelu(Node &n) {
+  return n.yield(legalize::thresholdedRelu(n.b, n[0], n.getFloat("alpha", 1)));
+}
+
+LogicalResult shrink(Node &n) {
+  TensorBuilder &b = n.b;
+  Value x = n[0];
   double bias = n.getFloat("bias", 0), lambd = n.getFloat("lambd", 0.5f);
   Value below = b.compare(FloatPredicate::OLT, x, b.constantLike(x, -lambd));
   Value above = b.compare(FloatPredicate::OGT, x, b.constantLike(x, lambd));
@@ -79,9 +86,8 @@ LogicalResult pRelu(Node &n) {
   return n.yield(choose(n.b, isPositive, n[0], n.b.mul(n[0], pair[1])));
 }
 
-/// Softmax, LogSoftmax, Hardmax. Before opset 13 the input is a matrix: the axes before `axis` against the
-/// rest.
-LogicalResult softmax(Node &n) {
+/// `apply` along the axis. Before opset 13 the input is a matrix: the axes before `axis` against the rest.
+template <typename Apply> static LogicalResult alongAxis(Node &n, Apply apply) {
   TensorBuilder &b = n.b;
   bool isMatrix = n.version() < 13;
   int64_t rank = n.rank(0), axis = n.getInt("axis", isMatrix ? 1 : -1);
@@ -96,23 +102,32 @@ LogicalResult softmax(Node &n) {
                   {elementCount(Ints(shape).take_front(axis)), elementCount(Ints(shape).drop_front(axis))});
     axis = 1;
   }
-  StringRef op = n.op.getOpType();
-  Value y;
-  if (op == "Softmax") {
-    y = b.softmax(x, axis);
-    if (n.op->hasAttr(onnx::kMaskedAttention))
-      y = choose(b, b.compare(arith::CmpFPredicate::UNO, y, y), b.zerosLike(y), y);
-  } else if (op == "LogSoftmax") {
-    y = b.logSoftmax(x, axis);
-  } else {
+  Value y = apply(b, x, axis);
+  return n.yield(flatten ? b.reshape(y, shape) : y);
+}
+
+LogicalResult softmax(Node &n) {
+  return alongAxis(n, [&](TensorBuilder &b, Value x, int64_t axis) {
+    Value y = b.softmax(x, axis);
+    return n.op->hasAttr(onnx::kMaskedAttention)
+               ? choose(b, b.compare(FloatPredicate::UNO, y, y), b.zerosLike(y), y)
+               : y;
+  });
+}
+
+LogicalResult logSoftmax(Node &n) {
+  return alongAxis(n, [](TensorBuilder &b, Value x, int64_t axis) { return b.logSoftmax(x, axis); });
+}
+
+LogicalResult hardmax(Node &n) {
+  return alongAxis(n, [](TensorBuilder &b, Value x, int64_t axis) {
     auto type = RankedTensorType::get(nn::dropAxes(TensorBuilder::shapeOf(x), {axis}), b.getI64Type());
     Value best = nn::ArgReduceOp::create(b, type, nn::ReduceKind::max, x, axis, false);
     auto wide = RankedTensorType::get(TensorBuilder::shapeOf(x), b.getI64Type());
     Value hit = b.compare(arith::CmpIPredicate::eq, b.iota(wide, axis),
                           b.broadcastAlong(best, wide.getShape(), {axis}));
-    y = b.cast(hit, TensorBuilder::elementOf(x));
-  }
-  return n.yield(flatten ? b.reshape(y, shape) : y);
+    return b.cast(hit, TensorBuilder::elementOf(x));
+  });
 }
 
 } // namespace ortc::legalize::handlers

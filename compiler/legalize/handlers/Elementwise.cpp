@@ -6,7 +6,6 @@
 #include "dialects/onnx/InitializerOrigin.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
 
@@ -29,23 +28,31 @@ static LogicalResult operandPair(Node &n, Value &a, Value &c) {
   return success();
 }
 
-LogicalResult binary(Node &n) {
+/// `apply` to both operands under one shape.
+template <typename Apply> static LogicalResult binary(Node &n, Apply apply) {
   Value a, c;
-  if (failed(operandPair(n, a, c)))
-    return failure();
-  TensorBuilder &b = n.b;
-  StringRef op = n.op.getOpType();
-  if (op == "Add")
-    return n.yield(b.add(a, c));
-  if (op == "Sub") {
+  return failed(operandPair(n, a, c)) ? failure() : n.yield(apply(n.b, a, c));
+}
+
+LogicalResult add(Node &n) {
+  return binary(n, [](TensorBuilder &b, Value a, Value c) { return b.add(a, c); });
+}
+
+LogicalResult sub(Node &n) {
+  return binary(n, [](TensorBuilder &b, Value a, Value c) {
     Value known = subtractWrittenOut(b, a, c);
-    return n.yield(known ? known : b.sub(a, c));
-  }
-  if (op == "Mul")
-    return n.yield(b.mul(a, c));
-  if (n.isUnsigned(0))
-    return n.yield(b.createOrFold<arith::DivUIOp>(a, c));
-  return n.yield(b.div(a, c));
+    return known ? known : b.sub(a, c);
+  });
+}
+
+LogicalResult mul(Node &n) {
+  return binary(n, [](TensorBuilder &b, Value a, Value c) { return b.mul(a, c); });
+}
+
+LogicalResult div(Node &n) {
+  return binary(n, [&](TensorBuilder &b, Value a, Value c) {
+    return n.isUnsigned(0) ? b.createOrFold<arith::DivUIOp>(a, c) : b.div(a, c);
+  });
 }
 
 LogicalResult mod(Node &n) {
@@ -117,46 +124,57 @@ LogicalResult pow(Node &n) {
   return n.yieldAs(b.createOrFold<math::IPowIOp>(pair[0], pair[1]), n.isUnsigned(0));
 }
 
-LogicalResult compare(Node &n) {
+/// `unsignedOrder`: of booleans, too.
+static LogicalResult compare(Node &n, FloatPredicate ofFloats, IntPredicate signedOrder,
+                             IntPredicate unsignedOrder) {
   Value a, c;
   if (failed(operandPair(n, a, c)))
     return failure();
-  StringRef op = n.op.getOpType();
-  if (n.isFloat(0)) {
-    auto predicate = llvm::StringSwitch<FloatPredicate>(op)
-                         .Case("Equal", FloatPredicate::OEQ)
-                         .Case("Less", FloatPredicate::OLT)
-                         .Case("LessOrEqual", FloatPredicate::OLE)
-                         .Case("Greater", FloatPredicate::OGT)
-                         .Default(FloatPredicate::OGE);
-    return n.yieldAs(n.b.compare(predicate, a, c), false);
-  }
-  bool plain = n.isUnsigned(0) || n.element(0).isInteger(1);
-  auto predicate = llvm::StringSwitch<IntPredicate>(op)
-                       .Case("Equal", IntPredicate::eq)
-                       .Case("Less", plain ? IntPredicate::ult : IntPredicate::slt)
-                       .Case("LessOrEqual", plain ? IntPredicate::ule : IntPredicate::sle)
-                       .Case("Greater", plain ? IntPredicate::ugt : IntPredicate::sgt)
-                       .Default(plain ? IntPredicate::uge : IntPredicate::sge);
-  return n.yieldAs(n.b.compare(predicate, a, c), false);
+  bool isPlain = n.isUnsigned(0) || n.element(0).isInteger(1);
+  return n.yieldAs(n.isFloat(0) ? n.b.compare(ofFloats, a, c)
+                                : n.b.compare(isPlain ? unsignedOrder : signedOrder, a, c),
+                   false);
 }
 
-LogicalResult bitwise(Node &n) {
-  if (n.isFloat(0))
-    return n.refuse("floating-point operands have no bits to combine");
-  StringRef op = n.op.getOpType();
-  if (op == "Not")
-    return n.yield(n.b.logicalNot(n[0]));
-  if (op == "BitwiseNot")
-    return n.yield(n.b.createOrFold<arith::XOrIOp>(n[0], n.b.constantLike(n[0], -1)));
-  Value a, c;
-  if (failed(operandPair(n, a, c)))
-    return failure();
-  if (op.ends_with("And"))
-    return n.yield(n.b.logicalAnd(a, c));
-  if (op.ends_with("Xor"))
-    return n.yield(n.b.createOrFold<arith::XOrIOp>(a, c));
-  return n.yield(n.b.logicalOr(a, c));
+LogicalResult equal(Node &n) { return compare(n, FloatPredicate::OEQ, IntPredicate::eq, IntPredicate::eq); }
+LogicalResult less(Node &n) { return compare(n, FloatPredicate::OLT, IntPredicate::slt, IntPredicate::ult); }
+LogicalResult lessOrEqual(Node &n) {
+  return compare(n, FloatPredicate::OLE, IntPredicate::sle, IntPredicate::ule);
+}
+LogicalResult greater(Node &n) {
+  return compare(n, FloatPredicate::OGT, IntPredicate::sgt, IntPredicate::ugt);
+}
+LogicalResult greaterOrEqual(Node &n) {
+  return compare(n, FloatPredicate::OGE, IntPredicate::sge, IntPredicate::uge);
+}
+
+static LogicalResult requireBits(Node &n) {
+  return n.isFloat(0) ? n.refuse("floating-point operands have no bits to combine") : success();
+}
+
+template <typename Apply> static LogicalResult bitwise(Node &n, Apply apply) {
+  return failed(requireBits(n)) ? failure() : binary(n, apply);
+}
+
+LogicalResult bitwiseAnd(Node &n) {
+  return bitwise(n, [](TensorBuilder &b, Value a, Value c) { return b.logicalAnd(a, c); });
+}
+
+LogicalResult bitwiseOr(Node &n) {
+  return bitwise(n, [](TensorBuilder &b, Value a, Value c) { return b.logicalOr(a, c); });
+}
+
+LogicalResult bitwiseXor(Node &n) {
+  return bitwise(n, [](TensorBuilder &b, Value a, Value c) { return b.createOrFold<arith::XOrIOp>(a, c); });
+}
+
+LogicalResult logicalNot(Node &n) {
+  return failed(requireBits(n)) ? failure() : n.yield(n.b.logicalNot(n[0]));
+}
+
+LogicalResult bitwiseNot(Node &n) {
+  return failed(requireBits(n)) ? failure()
+                                : n.yield(n.b.createOrFold<arith::XOrIOp>(n[0], n.b.constantLike(n[0], -1)));
 }
 
 LogicalResult bitShift(Node &n) {
@@ -179,57 +197,39 @@ LogicalResult bitShift(Node &n) {
   return n.yield(b.createOrFold<arith::ShRSIOp>(a, b.select(fits, c, most)));
 }
 
-LogicalResult unary(Node &n) {
+LogicalResult neg(Node &n) { return n.yield(n.b.neg(n[0])); }
+LogicalResult abs(Node &n) { return n.yield(n.isUnsigned(0) ? n[0] : n.b.abs(n[0])); }
+LogicalResult exp(Node &n) { return n.yield(n.b.exp(n[0])); }
+LogicalResult log(Node &n) { return n.yield(logarithm(n.b, n[0])); }
+LogicalResult sqrt(Node &n) { return n.yield(root(n.b, n[0])); }
+LogicalResult reciprocal(Node &n) { return n.yield(n.b.div(n.b.constantLike(n[0], 1), n[0])); }
+LogicalResult erf(Node &n) { return n.yield(n.b.erf(n[0])); }
+
+LogicalResult sign(Node &n) {
   TensorBuilder &b = n.b;
-  Value x = n[0], one = b.constantLike(x, 1);
-  StringRef op = n.op.getOpType();
-  if (op == "Neg")
-    return n.yield(b.neg(x));
-  if (op == "Abs")
-    return n.yield(n.isUnsigned(0) ? x : b.abs(x));
-  if (op == "Sign")
-    return n.yield(n.isUnsigned(0)
-                       ? b.select(b.compare(IntPredicate::ne, x, b.zerosLike(x)), one, b.zerosLike(x))
-                       : sign(b, x));
-  if (op == "Exp")
-    return n.yield(b.exp(x));
-  if (op == "Log")
-    return n.yield(logarithm(b, x));
-  if (op == "Sqrt")
-    return n.yield(root(b, x));
-  if (op == "Reciprocal")
-    return n.yield(b.div(one, x));
-  if (op == "Erf")
-    return n.yield(b.erf(x));
-  if (op == "Floor")
-    return n.yield(b.createOrFold<math::FloorOp>(x));
-  if (op == "Ceil")
-    return n.yield(b.createOrFold<math::CeilOp>(x));
-  if (op == "Round")
-    return n.yield(b.createOrFold<math::RoundEvenOp>(x));
-  if (op == "Sin")
-    return n.yield(b.createOrFold<math::SinOp>(x));
-  if (op == "Cos")
-    return n.yield(b.createOrFold<math::CosOp>(x));
-  if (op == "Tan")
-    return n.yield(b.createOrFold<math::TanOp>(x));
-  if (op == "Asin")
-    return n.yield(b.createOrFold<math::AsinOp>(x));
-  if (op == "Acos")
-    return n.yield(b.createOrFold<math::AcosOp>(x));
-  if (op == "Atan")
-    return n.yield(b.createOrFold<math::AtanOp>(x));
-  if (op == "Sinh")
-    return n.yield(b.createOrFold<math::SinhOp>(x));
-  if (op == "Cosh")
-    return n.yield(b.createOrFold<math::CoshOp>(x));
-  if (op == "Asinh")
-    return n.yield(b.createOrFold<math::AsinhOp>(x));
-  if (op == "Acosh")
-    return n.yield(b.createOrFold<math::AcoshOp>(x));
-  assert(op == "Atanh" && "the table lists no other");
-  return n.yield(b.createOrFold<math::AtanhOp>(x));
+  Value x = n[0];
+  if (!n.isUnsigned(0))
+    return n.yield(legalize::sign(b, x));
+  Value zero = b.zerosLike(x);
+  return n.yield(b.select(b.compare(IntPredicate::ne, x, zero), b.constantLike(x, 1), zero));
 }
+
+template <typename Op> static LogicalResult unary(Node &n) { return n.yield(n.b.createOrFold<Op>(n[0])); }
+
+LogicalResult floor(Node &n) { return unary<math::FloorOp>(n); }
+LogicalResult ceil(Node &n) { return unary<math::CeilOp>(n); }
+LogicalResult round(Node &n) { return unary<math::RoundEvenOp>(n); }
+LogicalResult sin(Node &n) { return unary<math::SinOp>(n); }
+LogicalResult cos(Node &n) { return unary<math::CosOp>(n); }
+LogicalResult tan(Node &n) { return unary<math::TanOp>(n); }
+LogicalResult asin(Node &n) { return unary<math::AsinOp>(n); }
+LogicalResult acos(Node &n) { return unary<math::AcosOp>(n); }
+LogicalResult atan(Node &n) { return unary<math::AtanOp>(n); }
+LogicalResult sinh(Node &n) { return unary<math::SinhOp>(n); }
+LogicalResult cosh(Node &n) { return unary<math::CoshOp>(n); }
+LogicalResult asinh(Node &n) { return unary<math::AsinhOp>(n); }
+LogicalResult acosh(Node &n) { return unary<math::AcoshOp>(n); }
+LogicalResult atanh(Node &n) { return unary<math::AtanhOp>(n); }
 
 LogicalResult isNaN(Node &n) { return n.yield(n.b.compare(FloatPredicate::UNO, n[0], n[0])); }
 
@@ -244,29 +244,47 @@ LogicalResult isInf(Node &n) {
   return n.yield(positive ? above : negative ? below : b.zerosLike(above));
 }
 
-/// Sum, Mean, Max and Min of any number of operands, from the left.
-LogicalResult variadic(Node &n) {
+/// Any number of operands, from the left; null after a refusal.
+template <typename Apply> static Value accumulate(Node &n, Apply apply) {
   if (failed(n.sameElements(llvm::to_vector(llvm::seq<unsigned>(0, n.size())))))
-    return failure();
+    return {};
   SmallVector<Value> values;
   for (unsigned i = 0; i < n.size(); ++i)
     values.push_back(n[i]);
   if (failed(n.broadcast(values)))
-    return failure();
-  StringRef op = n.op.getOpType();
+    return {};
   Value result = values.front();
-  for (Value next : llvm::drop_begin(values)) {
-    if ((op == "Max" || op == "Min") && n.ties() == onnx::kBound && n.size() == 2)
-      result = clip(n.b, result, op == "Max" ? next : Value(), op == "Min" ? next : Value(), n.isUnsigned(0));
-    else if (op == "Max" || op == "Min")
-      result = extremum(n.b, result, next, op == "Max", n.isUnsigned(0));
-    else
-      result = n.b.add(result, next);
-  }
-  if (op == "Mean")
-    result = n.b.mulScalar(result, 1.0 / static_cast<double>(values.size()));
-  return n.yield(result);
+  for (Value next : llvm::drop_begin(values))
+    result = apply(result, next);
+  return result;
 }
+
+static Value sumOf(Node &n) {
+  return accumulate(n, [&](Value a, Value c) { return n.b.add(a, c); });
+}
+
+LogicalResult sum(Node &n) {
+  Value result = sumOf(n);
+  return result ? n.yield(result) : failure();
+}
+
+LogicalResult mean(Node &n) {
+  Value result = sumOf(n);
+  return result ? n.yield(n.b.mulScalar(result, 1.0 / static_cast<double>(n.size()))) : failure();
+}
+
+/// One of two that is a bound is none where they are equal.
+static LogicalResult extremumOf(Node &n, bool larger) {
+  bool isBound = n.ties() == onnx::kBound && n.size() == 2;
+  Value result = accumulate(n, [&](Value a, Value c) {
+    return isBound ? clip(n.b, a, larger ? c : Value(), larger ? Value() : c, n.isUnsigned(0))
+                   : extremum(n.b, a, c, larger, n.isUnsigned(0));
+  });
+  return result ? n.yield(result) : failure();
+}
+
+LogicalResult max(Node &n) { return extremumOf(n, /*larger=*/true); }
+LogicalResult min(Node &n) { return extremumOf(n, /*larger=*/false); }
 
 LogicalResult clipByAttributes(Node &n) {
   if (!n.isFloat(0))
@@ -319,17 +337,21 @@ static Value wrapToLowBits(TensorBuilder &b, Value x, ElementType to) {
   return b.createOrFold<arith::ShRSIOp>(b.createOrFold<arith::ShLIOp>(x, shift), shift);
 }
 
-LogicalResult cast(Node &n) {
-  bool isLike = n.op.getOpType() == "CastLike";
-  ElementType to = isLike ? n.typeOf(1) : n.elementType(n.getInt("to", 0));
-  if (!to.type)
-    return n.refuse("casts to ONNX element type " + Twine(n.getInt("to", 0)) + " are not supported");
+static LogicalResult castTo(Node &n, ElementType to) {
   Value result = n.b.cast(n[0], to.type, n.isUnsigned(0), to.isUnsigned && !to.lowBits);
   if (to.lowBits && n.typeOf(0).lowBits != to.lowBits)
     result =
         wrapToLowBits(n.b, n.isFloat(0) ? n.b.cast(n.b.cast(n[0], n.b.getI32Type()), to.type) : result, to);
   return n.yieldAs(result, to.isUnsigned, to.lowBits);
 }
+
+LogicalResult cast(Node &n) {
+  ElementType to = n.elementType(n.getInt("to", 0));
+  return to.type ? castTo(n, to)
+                 : n.refuse("casts to ONNX element type " + Twine(n.getInt("to", 0)) + " are not supported");
+}
+
+LogicalResult castLike(Node &n) { return castTo(n, n.typeOf(1)); }
 
 /// The same bits under another type of the same width.
 LogicalResult bitCast(Node &n) {

@@ -152,23 +152,37 @@ LogicalResult lpPool(Node &n) {
   return n.yield(b.transpose(positiveRoot(b, sum, p), channelsFirst(n.rank(0))));
 }
 
-LogicalResult globalPool(Node &n) {
-  if (n.rank(0) < 3)
-    return n.refuse("its input has no spatial dimensions");
-  if (elementCount(n.shape(0).drop_front(2)) == 0)
-    return n.refuse("an input of " + shapeText(n.shape(0)) + " without elements");
-  TensorBuilder &b = n.b;
-  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(2, n.rank(0)));
-  StringRef op = n.op.getOpType();
-  if (op == "GlobalAveragePool")
-    return n.yield(b.mean(n[0], axes, true));
-  if (op == "GlobalLpPool") {
-    int64_t p;
-    if (failed(readPower(n, p)))
-      return failure();
-    return n.yield(positiveRoot(b, b.sum(absolutePower(b, n[0], p), axes, true), p));
+/// The axes that a global pool is over; empty after a refusal.
+static SmallVector<int64_t> spatialAxes(Node &n) {
+  if (n.rank(0) < 3) {
+    (void)n.refuse("its input has no spatial dimensions");
+    return {};
   }
-  // One window over everything: the first of equal elements has the gradient.
+  if (elementCount(n.shape(0).drop_front(2)) == 0) {
+    (void)n.refuse("an input of " + shapeText(n.shape(0)) + " without elements");
+    return {};
+  }
+  return llvm::to_vector(llvm::seq<int64_t>(2, n.rank(0)));
+}
+
+LogicalResult globalAveragePool(Node &n) {
+  SmallVector<int64_t> axes = spatialAxes(n);
+  return axes.empty() ? failure() : n.yield(n.b.mean(n[0], axes, true));
+}
+
+LogicalResult globalLpPool(Node &n) {
+  SmallVector<int64_t> axes = spatialAxes(n);
+  int64_t p;
+  if (axes.empty() || failed(readPower(n, p)))
+    return failure();
+  return n.yield(positiveRoot(n.b, n.b.sum(absolutePower(n.b, n[0], p), axes, true), p));
+}
+
+/// One window over everything: the first of equal elements has the gradient.
+LogicalResult globalMaxPool(Node &n) {
+  if (spatialAxes(n).empty())
+    return failure();
+  TensorBuilder &b = n.b;
   Ints x = n.shape(0);
   int64_t volume = elementCount(x.drop_front(2));
   Value flat = b.transpose(b.reshape(n[0], {x[0], x[1], volume}), {0, 2, 1});

@@ -72,7 +72,19 @@ struct Result {
 
 class Layer {
 public:
-  explicit Layer(Node &n) : n(n), b(n.b), op(n.op.getOpType()) {}
+  using Step = Result (Layer::*)(const Direction &direction, Value input, Value hidden, Value cell,
+                                 Value recurrence, Value bias, Value peepholes);
+  /// One operator.
+  struct Kind {
+    int64_t gates;      ///< with the candidate
+    size_t activations; ///< of one direction
+    bool hasReset, hasCell;
+    Step
+        step; ///< the next states, by the equations of the standard; `input` is the input's part of the gates
+  };
+  static const Kind kRnn, kGru, kLstm;
+
+  Layer(Node &n, const Kind &kind) : n(n), b(n.b), kind(kind) {}
 
   LogicalResult run();
 
@@ -81,8 +93,12 @@ private:
   LogicalResult readActivations(int64_t directions);
   Direction readDirection(int64_t index, bool reverse);
   Result runDirection(const Direction &direction);
-  Result step(const Direction &direction, Value input, Value hidden, Value cell, Value recurrence, Value bias,
-              Value peepholes);
+  Result stepRnn(const Direction &direction, Value input, Value hidden, Value cell, Value recurrence,
+                 Value bias, Value peepholes);
+  Result stepGru(const Direction &direction, Value input, Value hidden, Value cell, Value recurrence,
+                 Value bias, Value peepholes);
+  Result stepLstm(const Direction &direction, Value input, Value hidden, Value cell, Value recurrence,
+                  Value bias, Value peepholes);
   /// Operand i for one direction, without the dimension of directions; null when absent.
   Value part(unsigned i, int64_t direction);
   Value activate(const Direction &direction, unsigned which, Value x);
@@ -92,8 +108,8 @@ private:
 
   Node &n;
   TensorBuilder &b;
-  StringRef op;
-  int64_t gates = 0, steps = 0, batch = 0, inputSize = 0, hiddenSize = 0;
+  const Kind &kind;
+  int64_t steps = 0, batch = 0, inputSize = 0, hiddenSize = 0;
   double clipAt = 0; ///< 0: none
   bool batchFirst = false, linearBeforeReset = false, inputForget = false;
   SmallVector<Activation> activations;
@@ -106,9 +122,8 @@ LogicalResult Layer::readShapes() {
     return n.refuse("an input that is not floating-point");
   if (failed(n.sameElements({0, 1, 2, 3, 5, 6, 7})))
     return failure();
-  gates = op == "LSTM" ? 4 : op == "GRU" ? 3 : 1;
   batchFirst = n.getInt("layout", 0) != 0;
-  linearBeforeReset = n.getInt("linear_before_reset", 0) != 0;
+  linearBeforeReset = kind.hasReset && n.getInt("linear_before_reset", 0) != 0;
   inputForget = n.getInt("input_forget", 0) != 0;
   clipAt = n.getFloat("clip", 0);
   if (n.rank(0) != 3 || n.rank(1) != 3 || n.rank(2) != 3)
@@ -140,11 +155,11 @@ LogicalResult Layer::readShapes() {
   };
   Shape state = batchFirst ? Shape{batch, directions, hiddenSize} : Shape{directions, batch, hiddenSize};
   bool isWrong =
-      wrong(1, "W", {directions, gates * hiddenSize, inputSize}) ||
-      wrong(2, "R", {directions, gates * hiddenSize, hiddenSize}) ||
-      wrong(3, "B", {directions, 2 * gates * hiddenSize}) || wrong(4, "sequence_lens", {batch}) ||
+      wrong(1, "W", {directions, kind.gates * hiddenSize, inputSize}) ||
+      wrong(2, "R", {directions, kind.gates * hiddenSize, hiddenSize}) ||
+      wrong(3, "B", {directions, 2 * kind.gates * hiddenSize}) || wrong(4, "sequence_lens", {batch}) ||
       wrong(5, "initial_h", state) ||
-      (op == "LSTM" && (wrong(6, "initial_c", state) || wrong(7, "P", {directions, 3 * hiddenSize})));
+      (kind.hasCell && (wrong(6, "initial_c", state) || wrong(7, "P", {directions, 3 * hiddenSize})));
   return failure(isWrong);
 }
 
@@ -154,7 +169,7 @@ LogicalResult Layer::readActivations(int64_t directions) {
     for (Attribute name : list)
       names.push_back(cast<StringAttr>(name).getValue());
   const StringRef defaults[3][3] = {{"tanh"}, {"sigmoid", "tanh"}, {"sigmoid", "tanh", "tanh"}};
-  size_t each = op == "LSTM" ? 3 : op == "GRU" ? 2 : 1;
+  size_t each = kind.activations;
   if (names.empty())
     for (int64_t i = 0; i < directions; ++i)
       names.append(defaults[each - 1], defaults[each - 1] + each);
@@ -162,19 +177,19 @@ LogicalResult Layer::readActivations(int64_t directions) {
     return n.refuse(formatCount(names.size(), "activation") + ", not " + Twine(each * directions));
   ArrayRef<float> alphas = n.op.getFloats("activation_alpha"), betas = n.op.getFloats("activation_beta");
   for (StringRef name : names) {
-    const auto *kind =
+    const auto *found =
         llvm::find_if(kActivations, [&](const ActivationKind &k) { return name.equals_insensitive(k.name); });
-    if (kind == std::end(kActivations))
+    if (found == std::end(kActivations))
       return n.refuse("activation '" + name + "'");
-    Activation activation{kind, kind->alpha, kind->beta};
+    Activation activation{found, found->alpha, found->beta};
     auto take = [](ArrayRef<float> &list, bool takes, double &value) {
       if (!takes || list.empty())
         return;
       value = list.front();
       list = list.drop_front();
     };
-    take(alphas, kind->takesAlpha, activation.alpha);
-    take(betas, kind->takesBeta, activation.beta);
+    take(alphas, found->takesAlpha, activation.alpha);
+    take(betas, found->takesBeta, activation.beta);
     activations.push_back(activation);
   }
   return success();
@@ -197,9 +212,9 @@ Direction Layer::readDirection(int64_t index, bool reverse) {
   direction.recurrence = part(2, index);
   Value input = b.dot(inputs, part(1, index), {}, {}, {2}, {1});
   if (Value bias = part(3, index)) {
-    int64_t width = gates * hiddenSize;
+    int64_t width = kind.gates * hiddenSize;
     Value ofInput = b.sliceAxis(bias, 0, 0, width), ofState = b.sliceAxis(bias, 0, width, width);
-    if (op == "GRU" && linearBeforeReset) { // the candidate's own comes in behind the reset gate
+    if (linearBeforeReset) { // the candidate's own comes in behind the reset gate
       direction.candidateBias = b.sliceAxis(ofState, 0, 2 * hiddenSize, hiddenSize);
       ofState = b.padZeros(b.sliceAxis(ofState, 0, 0, 2 * hiddenSize), {0}, {hiddenSize});
     }
@@ -211,12 +226,11 @@ Direction Layer::readDirection(int64_t index, bool reverse) {
     return given ? given : b.constant(RankedTensorType::get({batch, hiddenSize}, n.element(0)), 0);
   };
   direction.hidden = state(5);
-  if (op == "LSTM") {
+  if (kind.hasCell) {
     direction.cell = state(6);
     direction.peepholes = part(7, index);
   }
-  size_t each = op == "LSTM" ? 3 : op == "GRU" ? 2 : 1;
-  direction.activations = ArrayRef(activations).slice(index * each, each);
+  direction.activations = ArrayRef(activations).slice(index * kind.activations, kind.activations);
   return direction;
 }
 
@@ -227,32 +241,37 @@ Value Layer::activate(const Direction &direction, unsigned which, Value x) {
   return activation.kind->apply(b, x, activation.alpha, activation.beta);
 }
 
-/// The next states, by the equations of the standard; `input` is the input's part of the gates.
-Result Layer::step(const Direction &direction, Value input, Value hidden, Value cell, Value recurrence,
-                   Value bias, Value peepholes) {
-  if (op == "RNN")
-    return {{}, activate(direction, 0, b.add(input, product(hidden, recurrence))), {}};
-  if (op == "GRU") { // z r h
-    auto rows = [&](int64_t first, int64_t count) {
-      return b.sliceAxis(recurrence, 0, first * hiddenSize, count * hiddenSize);
-    };
-    Value fromState = product(hidden, linearBeforeReset ? recurrence : rows(0, 2));
-    Value update = activate(direction, 0, b.add(gate(input, 0), gate(fromState, 0)));
-    Value reset = activate(direction, 0, b.add(gate(input, 1), gate(fromState, 1)));
-    Value candidate;
-    if (linearBeforeReset) {
-      candidate = gate(fromState, 2);
-      if (bias)
-        candidate = b.add(candidate, row(bias));
-      candidate = b.mul(reset, candidate);
-    } else {
-      candidate = product(b.mul(reset, hidden), rows(2, 1));
-    }
-    candidate = activate(direction, 1, b.add(gate(input, 2), candidate));
-    Value one = b.constantLike(update, 1);
-    return {{}, b.add(b.mul(b.sub(one, update), candidate), b.mul(update, hidden)), {}};
+Result Layer::stepRnn(const Direction &direction, Value input, Value hidden, Value, Value recurrence, Value,
+                      Value) {
+  return {{}, activate(direction, 0, b.add(input, product(hidden, recurrence))), {}};
+}
+
+/// The gates are z, r and h.
+Result Layer::stepGru(const Direction &direction, Value input, Value hidden, Value, Value recurrence,
+                      Value bias, Value) {
+  auto rows = [&](int64_t first, int64_t count) {
+    return b.sliceAxis(recurrence, 0, first * hiddenSize, count * hiddenSize);
+  };
+  Value fromState = product(hidden, linearBeforeReset ? recurrence : rows(0, 2));
+  Value update = activate(direction, 0, b.add(gate(input, 0), gate(fromState, 0)));
+  Value reset = activate(direction, 0, b.add(gate(input, 1), gate(fromState, 1)));
+  Value candidate;
+  if (linearBeforeReset) {
+    candidate = gate(fromState, 2);
+    if (bias)
+      candidate = b.add(candidate, row(bias));
+    candidate = b.mul(reset, candidate);
+  } else {
+    candidate = product(b.mul(reset, hidden), rows(2, 1));
   }
-  // i o f c
+  candidate = activate(direction, 1, b.add(gate(input, 2), candidate));
+  Value one = b.constantLike(update, 1);
+  return {{}, b.add(b.mul(b.sub(one, update), candidate), b.mul(update, hidden)), {}};
+}
+
+/// The gates are i, o, f and c.
+Result Layer::stepLstm(const Direction &direction, Value input, Value hidden, Value cell, Value recurrence,
+                       Value, Value peepholes) {
   Value all = b.add(input, product(hidden, recurrence));
   auto peep = [&](Value x, int64_t index, Value state) {
     return peepholes ? b.add(x, b.mul(row(b.sliceAxis(peepholes, 0, index * hiddenSize, hiddenSize)), state))
@@ -269,6 +288,10 @@ Result Layer::step(const Direction &direction, Value input, Value hidden, Value 
   return {{}, b.mul(out, last.kind->apply(b, next, last.alpha, last.beta)), next};
 }
 
+const Layer::Kind Layer::kRnn{1, 1, false, false, &Layer::stepRnn};
+const Layer::Kind Layer::kGru{3, 2, true, false, &Layer::stepGru};
+const Layer::Kind Layer::kLstm{4, 3, false, true, &Layer::stepLstm};
+
 Result Layer::runDirection(const Direction &direction) {
   SmallVector<Value> inits{direction.hidden}, over{direction.input}, with{direction.recurrence};
   if (direction.cell)
@@ -283,7 +306,8 @@ Result Layer::runDirection(const Direction &direction) {
         Value hidden = now.carried[0], cell = direction.cell ? now.carried[1] : Value();
         Value bias = direction.candidateBias ? now.invariants[1] : Value();
         Value peepholes = direction.peepholes ? now.invariants.back() : Value();
-        Result next = step(direction, now.slices[0], hidden, cell, now.invariants[0], bias, peepholes);
+        Result next =
+            (this->*kind.step)(direction, now.slices[0], hidden, cell, now.invariants[0], bias, peepholes);
         Value item = next.hidden;
         if (valid) {
           Value keep = b.broadcast(now.slices[1], {batch, hiddenSize}, {0});
@@ -335,6 +359,8 @@ LogicalResult Layer::run() {
 
 } // namespace
 
-LogicalResult recurrent(Node &n) { return Layer(n).run(); }
+LogicalResult rnn(Node &n) { return Layer(n, Layer::kRnn).run(); }
+LogicalResult gru(Node &n) { return Layer(n, Layer::kGru).run(); }
+LogicalResult lstm(Node &n) { return Layer(n, Layer::kLstm).run(); }
 
 } // namespace ortc::legalize::handlers

@@ -5,17 +5,19 @@
 #include "dialects/onnx/InitializerOrigin.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 using namespace mlir;
 
 namespace ortc::legalize::handlers {
 
+namespace {
+
 /// log(sum(exp(x))), with the largest element taken out of the exponent where it is finite.
-static Value logSumExp(TensorBuilder &b, Value x, Ints axes) {
+Value logSumExp(TensorBuilder &b, Value x, Ints axes) {
   Value largest = b.reduce(nn::ReduceKind::max, x, axes);
   Value bound = b.constantLike(largest, std::numeric_limits<double>::infinity());
   Value isFinite = b.compare(arith::CmpFPredicate::OLT, b.abs(largest), bound);
@@ -25,7 +27,7 @@ static Value logSumExp(TensorBuilder &b, Value x, Ints axes) {
 }
 
 /// The extreme along an axis, whose gradient goes to the first of equal elements.
-static Value firstExtreme(TensorBuilder &b, Value x, int64_t axis, nn::ReduceKind kind) {
+Value firstExtreme(TensorBuilder &b, Value x, int64_t axis, nn::ReduceKind kind) {
   Shape shape = nn::dropAxes(TensorBuilder::shapeOf(x), {axis}), kept(TensorBuilder::shapeOf(x));
   kept[axis] = 1;
   Value place =
@@ -35,74 +37,70 @@ static Value firstExtreme(TensorBuilder &b, Value x, int64_t axis, nn::ReduceKin
   return nn::StraightThroughOp::create(b, b.reduce(kind, x, {axis}), b.reshape(first, shape));
 }
 
-static Value reduceBy(Node &n, Value x, Ints axes, StringRef op) {
-  TensorBuilder &b = n.b;
-  if (op == "ReduceSum")
-    return b.sum(x, axes);
-  if (op == "ReduceMean") {
-    if (n.isFloat(0))
-      return b.mean(x, axes);
-    Value total = b.sum(x, axes);
-    int64_t count = elementCount(TensorBuilder::shapeOf(x)) /
-                    std::max<int64_t>(elementCount(TensorBuilder::shapeOf(total)), 1);
-    Value divisor = b.constantLike(total, static_cast<double>(count));
-    return n.isUnsigned(0) ? b.createOrFold<arith::DivUIOp>(total, divisor) : b.div(total, divisor);
-  }
-  if (op == "ReduceProd")
-    return b.reduce(nn::ReduceKind::prod, x, axes);
-  if (op == "ReduceMax" || op == "ReduceMin") {
-    auto kind = op == "ReduceMax" ? nn::ReduceKind::max : nn::ReduceKind::min;
-    if (n.isFloat(0) && n.ties() == onnx::kFirst && axes.size() == 1)
-      return firstExtreme(b, x, axes.front(), kind);
-    return n.isUnsigned(0) ? turnSign(b, b.reduce(kind, turnSign(b, x), axes)) : b.reduce(kind, x, axes);
-  }
-  if (op == "ReduceL1")
-    return b.sum(n.isUnsigned(0) ? x : b.abs(x), axes);
-  if (op == "ReduceL2")
-    return rootOrZero(b, b.sum(b.mul(x, x), axes));
-  if (op == "ReduceSumSquare")
-    return b.sum(b.mul(x, x), axes);
-  if (op == "ReduceLogSum")
-    return b.log(b.sum(x, axes));
-  assert(op == "ReduceLogSumExp" && "the table lists no other");
-  return logSumExp(b, x, axes);
-}
+/// What one operator reduces by, and gives for no elements.
+struct Reduction {
+  Value (*apply)(Node &n, Value x, Ints axes);
+  std::optional<double> (*empty)(ElementType type);
+  bool takesIntegers = true;
+};
 
-/// What a reduction of no elements is: the least and greatest numbers of the type stand for infinity.
-static std::optional<double> emptyValue(StringRef op, ElementType type) {
-  double infinity = std::numeric_limits<double>::infinity();
-  if (type.type.isInteger(1) && op.ends_with("Max"))
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::optional<double> nothing(ElementType) { return std::nullopt; }
+std::optional<double> zero(ElementType) { return 0; }
+std::optional<double> one(ElementType) { return 1; }
+std::optional<double> minusInfinity(ElementType) { return -kInfinity; }
+
+/// The least and greatest numbers of the type stand for infinity.
+std::optional<double> leastOf(ElementType type) {
+  if (type.isUnsigned || type.type.isInteger(1))
     return 0;
-  if (type.type.isInteger(1) && op.ends_with("Min"))
-    return 1;
-  if (auto integer = dyn_cast<IntegerType>(type.type);
-      integer && (op.ends_with("Max") || op.ends_with("Min"))) {
-    double bit = std::ldexp(1.0, static_cast<int>(integer.getWidth()) - 1);
-    if (type.isUnsigned)
-      return op.ends_with("Max") ? 0 : -1; // all bits set
-    if (op.ends_with("Min") && integer.getWidth() == 64)
-      return std::nullopt; // no double holds it
-    return op.ends_with("Max") ? -bit : bit - 1;
-  }
-  return llvm::StringSwitch<std::optional<double>>(op)
-      .Cases({"ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare"}, 0.0)
-      .Case("ReduceProd", 1.0)
-      .Cases({"ReduceLogSum", "ReduceLogSumExp", "ReduceMax"}, -infinity)
-      .Case("ReduceMin", infinity)
-      .Default(std::nullopt);
+  auto integer = dyn_cast<IntegerType>(type.type);
+  return integer ? -std::ldexp(1.0, static_cast<int>(integer.getWidth()) - 1) : -kInfinity;
 }
 
-LogicalResult reduce(Node &n) {
-  StringRef op = n.op.getOpType();
+std::optional<double> greatestOf(ElementType type) {
+  auto integer = dyn_cast<IntegerType>(type.type);
+  if (!integer)
+    return kInfinity;
+  if (integer.getWidth() == 1)
+    return 1;
+  if (type.isUnsigned)
+    return -1; // all bits set
+  if (integer.getWidth() == 64)
+    return std::nullopt; // no double holds it
+  return std::ldexp(1.0, static_cast<int>(integer.getWidth()) - 1) - 1;
+}
+
+/// Of integers, the quotient of the sum.
+Value meanOf(Node &n, Value x, Ints axes) {
+  TensorBuilder &b = n.b;
+  if (n.isFloat(0))
+    return b.mean(x, axes);
+  Value total = b.sum(x, axes);
+  int64_t count = elementCount(TensorBuilder::shapeOf(x)) /
+                  std::max<int64_t>(elementCount(TensorBuilder::shapeOf(total)), 1);
+  Value divisor = b.constantLike(total, static_cast<double>(count));
+  return n.isUnsigned(0) ? b.createOrFold<arith::DivUIOp>(total, divisor) : b.div(total, divisor);
+}
+
+template <nn::ReduceKind kind> Value extremeOf(Node &n, Value x, Ints axes) {
+  TensorBuilder &b = n.b;
+  if (n.isFloat(0) && n.ties() == onnx::kFirst && axes.size() == 1)
+    return firstExtreme(b, x, axes.front(), kind);
+  return n.isUnsigned(0) ? turnSign(b, b.reduce(kind, turnSign(b, x), axes)) : b.reduce(kind, x, axes);
+}
+
+LogicalResult reduce(Node &n, const Reduction &by) {
   SmallVector<int64_t> axes;
   bool given = false;
   if (failed(n.intsAt(1, "axes", axes, &given)) || failed(n.axes(axes, n.rank(0))))
     return failure();
-  if (!n.isFloat(0) && (op == "ReduceL2" || op.starts_with("ReduceLog")))
+  if (!n.isFloat(0) && !by.takesIntegers)
     return n.refuse("integers are not supported");
   if (axes.empty() && n.getInt("noop_with_empty_axes", 0)) {
     // The elementwise part stays: ReduceL1 of nothing is |x|.
-    return n.yield(op == "ReduceMean" ? n[0] : reduceBy(n, n[0], {}, op));
+    return n.yield(by.apply == meanOf ? n[0] : by.apply(n, n[0], {}));
   }
   if (axes.empty())
     axes = llvm::to_vector(llvm::seq<int64_t>(0, n.rank(0)));
@@ -111,15 +109,15 @@ LogicalResult reduce(Node &n) {
     kept[axis] = 1;
   Shape shape = n.getInt("keepdims", 1) ? kept : nn::dropAxes(n.shape(0), axes);
   if (elementCount(n.shape(0)) == 0) {
-    std::optional<double> value = emptyValue(op, n.typeOf(0));
+    std::optional<double> value = by.empty(n.typeOf(0));
     if (!value || (!n.isFloat(0) && !std::isfinite(*value)))
       return n.refuse("an input without elements");
     return n.yield(n.b.constant(RankedTensorType::get(shape, n.element(0)), *value));
   }
-  return n.yield(n.b.reshape(reduceBy(n, n[0], axes, op), shape));
+  return n.yield(n.b.reshape(by.apply(n, n[0], axes), shape));
 }
 
-LogicalResult argReduce(Node &n) {
+LogicalResult argReduce(Node &n, nn::ReduceKind kind) {
   int64_t axis = n.getInt("axis", 0);
   if (failed(n.axis(axis, n.rank(0))))
     return failure();
@@ -128,12 +126,54 @@ LogicalResult argReduce(Node &n) {
   TensorBuilder &b = n.b;
   Shape dropped = nn::dropAxes(n.shape(0), {axis}), kept(n.shape(0));
   kept[axis] = 1;
-  auto kind = n.op.getOpType() == "ArgMax" ? nn::ReduceKind::max : nn::ReduceKind::min;
   Value result = nn::ArgReduceOp::create(b, RankedTensorType::get(dropped, b.getI64Type()), kind,
                                          n.isUnsigned(0) ? turnSign(b, n[0]) : n[0], axis,
                                          n.getInt("select_last_index", 0) != 0);
   return n.yieldAs(n.getInt("keepdims", 1) ? b.reshape(result, kept) : result, false);
 }
+
+} // namespace
+
+LogicalResult reduceSum(Node &n) {
+  return reduce(n, {[](Node &n, Value x, Ints axes) { return n.b.sum(x, axes); }, zero});
+}
+
+LogicalResult reduceMean(Node &n) { return reduce(n, {meanOf, nothing}); }
+
+LogicalResult reduceProd(Node &n) {
+  return reduce(n,
+                {[](Node &n, Value x, Ints axes) { return n.b.reduce(nn::ReduceKind::prod, x, axes); }, one});
+}
+
+LogicalResult reduceMax(Node &n) { return reduce(n, {extremeOf<nn::ReduceKind::max>, leastOf}); }
+LogicalResult reduceMin(Node &n) { return reduce(n, {extremeOf<nn::ReduceKind::min>, greatestOf}); }
+
+LogicalResult reduceL1(Node &n) {
+  return reduce(
+      n, {[](Node &n, Value x, Ints axes) { return n.b.sum(n.isUnsigned(0) ? x : n.b.abs(x), axes); }, zero});
+}
+
+LogicalResult reduceL2(Node &n) {
+  return reduce(n, {[](Node &n, Value x, Ints axes) { return rootOrZero(n.b, n.b.sum(n.b.mul(x, x), axes)); },
+                    zero, /*takesIntegers=*/false});
+}
+
+LogicalResult reduceSumSquare(Node &n) {
+  return reduce(n, {[](Node &n, Value x, Ints axes) { return n.b.sum(n.b.mul(x, x), axes); }, zero});
+}
+
+LogicalResult reduceLogSum(Node &n) {
+  return reduce(n, {[](Node &n, Value x, Ints axes) { return n.b.log(n.b.sum(x, axes)); }, minusInfinity,
+                    /*takesIntegers=*/false});
+}
+
+LogicalResult reduceLogSumExp(Node &n) {
+  return reduce(n, {[](Node &n, Value x, Ints axes) { return logSumExp(n.b, x, axes); }, minusInfinity,
+                    /*takesIntegers=*/false});
+}
+
+LogicalResult argMax(Node &n) { return argReduce(n, nn::ReduceKind::max); }
+LogicalResult argMin(Node &n) { return argReduce(n, nn::ReduceKind::min); }
 
 /// The axis of a running sum or product.
 static LogicalResult runningAxis(Node &n, int64_t &axis) {

@@ -38,20 +38,21 @@ static LogicalResult yieldNumbers(Node &n, Ints shape, llvm::function_ref<double
   return n.yieldAs(n.constantOf(values), type.isUnsigned, type.lowBits);
 }
 
-/// Hann, Hamming and Blackman: a0 - a1 cos(x) + a2 cos(2 x).
-LogicalResult signalWindow(Node &n) {
+/// a0 - a1 cos(x) + a2 cos(2 x).
+static LogicalResult cosineWindow(Node &n, double a0, double a1, double a2) {
   int64_t size;
   if (failed(readLength(n, 0, "size", 0, size)) || failed(n.list(size)))
     return failure();
-  StringRef op = n.op.getOpType();
-  double a0 = op == "HannWindow" ? 0.5 : op == "HammingWindow" ? 25.0 / 46 : 0.42;
-  double a1 = op == "BlackmanWindow" ? 0.5 : 1 - a0, a2 = op == "BlackmanWindow" ? 0.08 : 0;
   int64_t period = std::max<int64_t>(n.getInt("periodic", 1) ? size : size - 1, 1);
   return yieldNumbers(n, {size}, [&](int64_t i) {
     double x = 2 * M_PI * static_cast<double>(i) / static_cast<double>(period);
     return a0 - a1 * std::cos(x) + a2 * std::cos(2 * x);
   });
 }
+
+LogicalResult hannWindow(Node &n) { return cosineWindow(n, 0.5, 0.5, 0); }
+LogicalResult hammingWindow(Node &n) { return cosineWindow(n, 25.0 / 46, 1 - 25.0 / 46, 0); }
+LogicalResult blackmanWindow(Node &n) { return cosineWindow(n, 0.42, 0.5, 0.08); }
 
 /// Triangles between neighbouring mel points, measured in whole bins of the spectrogram.
 LogicalResult melWeightMatrix(Node &n) {
