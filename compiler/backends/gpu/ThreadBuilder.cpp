@@ -152,38 +152,38 @@ Value ThreadBuilder::block() {
   return arith::IndexCastUIOp::create(*this, getIndexType(), callIntrinsic(getI32Type(), name, {}));
 }
 
-static LLVM::InlineAsmOp createAssembly(ThreadBuilder &b, TypeRange result, const Twine &text,
-                                        StringRef constraints, ValueRange operands) {
-  return LLVM::InlineAsmOp::create(
-      b, result, operands, text.str(), constraints,
+Value ThreadBuilder::runAssembly(Type result, StringRef text, StringRef constraints, ValueRange operands) {
+  auto assembly = LLVM::InlineAsmOp::create(
+      *this, result ? TypeRange{result} : TypeRange{}, operands, text, constraints,
       /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
-      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr());
+      LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr());
+  return result ? assembly.getRes() : Value();
 }
 
 /// An index that LLVM knows nothing of, nor takes for another one: two reads of a special register are one to it where
 /// they are intrinsics.
-Value ThreadBuilder::runAssembly(StringRef text, StringRef constraints, ValueRange operands) {
-  auto assembly = createAssembly(*this, getI32Type(), text, constraints, operands);
-  return arith::IndexCastUIOp::create(*this, getIndexType(), assembly.getRes());
+Value ThreadBuilder::readByAssembly(StringRef text, StringRef constraints, ValueRange operands) {
+  return arith::IndexCastUIOp::create(*this, getIndexType(),
+                                      runAssembly(getI32Type(), text, constraints, operands));
 }
 
 Value ThreadBuilder::threadAgain() {
-  return processor.isNvidia() ? runAssembly("mov.u32 $0, %tid.x;", "=r", {}) : anew(thread());
+  return processor.isNvidia() ? readByAssembly("mov.u32 $0, %tid.x;", "=r", {}) : anew(thread());
 }
 
 Value ThreadBuilder::blockAgain() {
-  return processor.isNvidia() ? runAssembly("mov.u32 $0, %ctaid.x;", "=r", {}) : block();
+  return processor.isNvidia() ? readByAssembly("mov.u32 $0, %ctaid.x;", "=r", {}) : block();
 }
 
 void ThreadBuilder::endBranch(int64_t number) {
   if (!processor.isNvidia())
-    createAssembly(*this, {}, "; end of branch " + Twine(number), "", {});
+    runAssembly({}, "; end of branch " + std::to_string(number), "", {});
 }
 
 Value ThreadBuilder::anew(Value at) {
   if (processor.isNvidia())
     return at;
-  return runAssembly("", "=v,0", arith::IndexCastUIOp::create(*this, getI32Type(), at).getResult());
+  return readByAssembly("", "=v,0", arith::IndexCastUIOp::create(*this, getI32Type(), at).getResult());
 }
 
 void ThreadBuilder::separate() {

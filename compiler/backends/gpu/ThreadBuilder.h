@@ -68,6 +68,9 @@ public:
   Value runOf(mlir::ValueRange elements);
   llvm::SmallVector<Value> elementsOf(Value run);
 
+  /// Assembly that LLVM neither moves nor merges. `result`: null where it has none, a struct where it has several.
+  Value runAssembly(mlir::Type result, llvm::StringRef text, llvm::StringRef constraints,
+                    mlir::ValueRange operands);
   /// An intrinsic of LLVM; null `result`: it has none.
   Value callIntrinsic(mlir::Type result, llvm::StringRef name, mlir::ValueRange operands);
   /// One whose result is a struct of `count` such values.
@@ -93,7 +96,7 @@ public:
   const Processor &processor;
 
 private:
-  Value runAssembly(llvm::StringRef text, llvm::StringRef constraints, mlir::ValueRange operands);
+  Value readByAssembly(llvm::StringRef text, llvm::StringRef constraints, mlir::ValueRange operands);
   Value readThread();
   /// `move` on the 32-bit words of a value.
   Value byWords(Value value, llvm::function_ref<Value(Value)> move);

@@ -9,7 +9,7 @@ namespace ortc::gpu {
 double estimateCycles(const AttentionForm &form, const AttentionLayout &layout, int64_t blocks,
                       double steps) {
   using Gpu = kernels::ReferenceGpu;
-  constexpr double kProductCycles = 1.61, kSchedulers = 4, kLoop = 100, kPerElement = 2;
+  constexpr double kLoop = 100, kPerElement = 2;
   constexpr int64_t kColumns = 8; // of an instruction
   auto productsOf = [](const MatrixFormat &format, int64_t columns, int64_t depth) {
     return static_cast<double>(columns / kColumns * (depth / kFragment)) *
@@ -24,8 +24,8 @@ double estimateCycles(const AttentionForm &form, const AttentionLayout &layout, 
   auto perElement = static_cast<double>(layout.keys / 2 * form.program.costPerPoint()) * kPerElement;
   double instructions = products * 1.5 + passes * (kLoop + perElement);
   double warps = static_cast<double>(layout.rows) / kFragment;
-  double cycles =
-      std::max(products * warps * kProductCycles, instructions * warps / kSchedulers / Gpu::kIssueShare);
+  double cycles = std::max(products * warps * Gpu::kProductCycles,
+                           instructions * warps / Gpu::kSchedulers / Gpu::kIssueShare);
   return Gpu::kLaunchCycles +
          static_cast<double>(blocks) / static_cast<double>(Gpu::kProcessors) * steps * cycles;
 }

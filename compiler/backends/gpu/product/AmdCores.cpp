@@ -124,6 +124,4 @@ SmallVector<Value> WmmaCore::rowsOf(ThreadBuilder &b, Value lane, MatrixNumber n
   return AmdCore::rowsOf(b, lane, number, all);
 }
 
-void WmmaCore::separate(ThreadBuilder &b) const { b.separate(); }
-
 } // namespace ortc::gpu

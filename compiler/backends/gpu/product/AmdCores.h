@@ -62,7 +62,6 @@ public:
                                           mlir::ValueRange sums) const override;
   llvm::SmallVector<mlir::Value> rowsOf(ThreadBuilder &b, mlir::Value lane, MatrixNumber number,
                                         mlir::ValueRange words) const override;
-  void separate(ThreadBuilder &b) const override;
 };
 
 } // namespace ortc::gpu

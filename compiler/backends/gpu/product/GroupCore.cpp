@@ -13,7 +13,7 @@ namespace ortc::gpu {
 
 /// Fields of a descriptor: addresses and strides are in units of 16 bytes.
 static constexpr int64_t kUnitShift = 4, kLeadingShift = 16;
-/// Its upper half: eight lines of 128 bytes from one to the next, and chunks swapped within 128 bytes.
+/// Its upper half: eight lines of 128 bytes from one to the next, and chunks swizzled within 128 bytes.
 static constexpr int64_t kUpperHalf = (8 * 128) >> kUnitShift | int64_t(1) << 30;
 
 Value describeOperand(ThreadBuilder &b, Value place, int64_t panelBytes) {
@@ -49,13 +49,10 @@ static SmallVector<Value> emitAssembly(ThreadBuilder &b, const std::string &text
   constraints += otherConstraints;
   SmallVector<Value> operands(sums);
   llvm::append_range(operands, others);
-  auto assembly = LLVM::InlineAsmOp::create(
-      b, result, operands, text, constraints, /*has_side_effects=*/true, /*is_align_stack=*/false,
-      LLVM::TailCallKind::None, LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
-      ArrayAttr());
+  Value all = b.runAssembly(result, text, constraints, operands);
   SmallVector<Value> values;
   for (size_t i = 0; i < sums.size(); ++i)
-    values.push_back(LLVM::ExtractValueOp::create(b, assembly.getRes(), i));
+    values.push_back(LLVM::ExtractValueOp::create(b, all, i));
   return values;
 }
 
@@ -65,12 +62,12 @@ SmallVector<Value> beginProduct(ThreadBuilder &b, MatrixNumber number, const Gro
   for (size_t i = 0; i < sums.size(); ++i)
     registers += (i ? ", $" : "$") + std::to_string(i);
   auto operand = [&](size_t i) { return "$" + std::to_string(2 * sums.size() + i); };
-  auto turned = [](const GroupOperand &side) { return side.isAlongDepth ? "0" : "1"; };
+  auto transposed = [](const GroupOperand &side) { return side.isAlongDepth ? "0" : "1"; };
   // A lane has 4 sums of every 8 columns. Both sides count with their signs, and are added to the sums.
   std::string text = "{\n\t.reg .pred adds;\n\tsetp.ne.b32 adds, 1, 0;\n\twgmma.mma_async.sync.aligned.m64n" +
                      std::to_string(sums.size() * 2) + "k16.f32." + type + "." + type + " {" + registers +
-                     "}, " + operand(0) + ", " + operand(1) + ", adds, 1, 1, " + turned(rows) + ", " +
-                     turned(columns) + ";\n\t}";
+                     "}, " + operand(0) + ", " + operand(1) + ", adds, 1, 1, " + transposed(rows) + ", " +
+                     transposed(columns) + ";\n\t}";
   return emitAssembly(b, text, sums, {rows.descriptor, columns.descriptor}, ",l,l");
 }
 

@@ -11,10 +11,10 @@ namespace ortc::gpu {
 
 /// Warps of a group, and rows of a product, whose columns are a multiple of 8 up to 256, and whose depth is kFragment.
 inline constexpr int64_t kGroupWarps = 4, kGroupRows = 64;
-/// What tiles in shared memory begin at multiples of: chunks are swapped by bits of their addresses.
+/// What tiles in shared memory begin at multiples of: chunks are swizzled by bits of their addresses.
 inline constexpr int64_t kGroupAlignment = 1024;
 
-/// A side of a product in shared memory: where it begins, and how lines of 128 bytes, whose chunks of 16 are swapped by
+/// A side of a product in shared memory: where it begins, and how lines of 128 bytes, whose chunks of 16 are swizzled by
 /// the number of the line modulo 8, lie behind each other.
 struct GroupOperand {
   mlir::Value descriptor; ///< i64

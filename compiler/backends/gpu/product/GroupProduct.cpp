@@ -26,11 +26,7 @@ public:
     // Steps that are copied ahead: of the stages one is multiplied and one is behind it.
     const int64_t ahead = tile.stages - 2, stageBytes = SharedTile::stageBytesOf(plan);
     auto copyAt = [&](Value start, Value stage) {
-      b.guarded(b.less(start, range.end), [&] {
-        rows.copy(access, start, stage);
-        columns.copy(access, start, stage);
-      });
-      closeCopies(b); // also an empty group, so that groups can be counted
+      copyStage(b, access, {start, range.end}, stage, rows, columns);
     };
     for (int64_t stage = 0; stage < ahead; ++stage)
       copyAt(b.add(range.begin, stage * tile.depth), b.index(stage * stageBytes));

@@ -94,8 +94,11 @@ public:
   virtual llvm::SmallVector<mlir::Value> rowsOf(ThreadBuilder &b, mlir::Value lane, MatrixNumber number,
                                                 mlir::ValueRange words) const = 0;
 
-  /// What is before it and what is behind it do not mix, where registers would not suffice for both.
-  virtual void separate(ThreadBuilder &) const {}
+  /// Instructions before and after this point do not mix, where registers would not suffice for both.
+  void separate(ThreadBuilder &b) const {
+    if (hasFewRegisters)
+      b.separate();
+  }
 
   /// Two f32 values, rounded to bf16, in an i32; `low` is in its lower half.
   virtual mlir::Value roundPair(ThreadBuilder &b, mlir::Value low, mlir::Value high) const = 0;

@@ -124,11 +124,7 @@ private:
   /// Copies run several stages ahead.
   Sums sumCopied(IndexRange range, SharedTile &rows, SharedTile &columns, Sums sums) {
     auto copyAt = [&](Value start, Value stage) {
-      b.guarded(b.less(start, range.end), [&] {
-        rows.copy(access, start, stage);
-        columns.copy(access, start, stage);
-      });
-      closeCopies(b); // also an empty group, so that groups can be counted
+      copyStage(b, access, {start, range.end}, stage, rows, columns);
     };
     const int64_t stageBytes = SharedTile::stageBytesOf(plan);
     for (int64_t stage = 0; stage + 1 < tile.stages; ++stage)

@@ -115,15 +115,16 @@ static int64_t registersOf(const KnownTile &known, const MatrixFormat &format, b
 }
 
 /// Cycles of a step on the machine of `ReferenceGpu`: of the tensor cores, of all instructions, or of the cache that
-/// the operands come from. An instruction of a tensor core takes 1.61 (62 % of the data sheet's rate, what mma.sync
-/// reaches on an H100, where products of groups reach 95 %: arXiv 2402.13499); others, as ptxas 13 makes them: an
+/// the operands come from. Products of groups reach 95 % of the data sheet's rate (arXiv
+/// 2402.13499). Other instructions, as ptxas 13 makes them: an
 /// addition for each sum that is promoted, 5.5 to load and split a f32 number, 2.5 to load and round one, 1 for one of
 /// 16 bits, and 4 where each is loaded by itself. `isAsync`: copies run ahead, else only the next step is loaded.
 static TileCandidate estimateTile(const KnownTile &known, const ProductShape &shape,
                                   const MatrixFormat &format, bool isAsync, bool areSingle) {
   const MatrixTile &tile = known.tile;
-  constexpr double kProductCycles = 1.61, kSplit = 5.5, kRounded = 2.5, kCopied = 1, kSingle = 4, kLoop = 50,
-                   kSchedulers = 4, kEnds = 2500, kStored = 20, kGroupRate = 0.95 * 2048;
+  using Gpu = kernels::ReferenceGpu;
+  constexpr double kSplit = 5.5, kRounded = 2.5, kCopied = 1, kSingle = 4, kLoop = 50, kEnds = 2500,
+                   kStored = 20, kGroupRate = 0.95 * 2048;
   auto warps = static_cast<double>(tile.warps());
   auto products = static_cast<double>(tile.warpRows / 16 * (tile.warpColumns / 8));
   const bool isFull = format.number == MatrixNumber::f32; // with half the depth an instruction
@@ -131,9 +132,9 @@ static TileCandidate estimateTile(const KnownTile &known, const ProductShape &sh
   double multiplied = tile.isGrouped ? 0 : products * steps * static_cast<double>(format.pairs().size());
   double productCycles = tile.isGrouped
                              ? static_cast<double>(tile.rows * tile.columns * tile.depth) / kGroupRate
-                             : multiplied * warps * kProductCycles;
+                             : multiplied * warps * Gpu::kProductCycles;
   auto cyclesOf = [&](double instructions) {
-    return instructions * warps / kSchedulers / kernels::ReferenceGpu::kIssueShare;
+    return instructions * warps / Gpu::kSchedulers / Gpu::kIssueShare;
   };
   auto staged = [&](Side side) {
     auto elements =
@@ -147,15 +148,14 @@ static TileCandidate estimateTile(const KnownTile &known, const ProductShape &sh
     unsigned bits = (narrow ? narrow : shape.element).getIntOrFloatBitWidth();
     return static_cast<double>(tile.extentOf(side) * tile.depth * bits / 8);
   };
-  double cycles =
-      std::max({productCycles, cyclesOf(multiplied * 1.2 + others),
-                (bytes(Side::row) + bytes(Side::column)) / kernels::ReferenceGpu::kCachedBytesPerCycle});
+  double cycles = std::max({productCycles, cyclesOf(multiplied * 1.2 + others),
+                            (bytes(Side::row) + bytes(Side::column)) / Gpu::kCachedBytesPerCycle});
   double stored = static_cast<double>(tile.rows * tile.columns) / static_cast<double>(threadsOf(tile));
   return {tile.rows,
           tile.columns,
           tile.depth,
           cycles,
-          kernels::ReferenceGpu::kStepLatency / (isAsync ? 4 : 2),
+          Gpu::kStepLatency / (isAsync ? 4 : 2),
           kEnds + cyclesOf(kStored * stored),
           blocksWith(tile, registersOf(known, format, isAsync && !shape.isGathered))};
 }

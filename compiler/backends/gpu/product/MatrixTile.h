@@ -50,7 +50,7 @@ struct MatrixPlan {
   const MatrixCore *core = nullptr;
   MatrixFormat format;
   MatrixTile tile;
-  /// Whether numbers that lie across the depth in memory do so in shared memory; else they are turned on their way.
+  /// Whether numbers that lie across the depth in memory do so in shared memory; else they are transposed on their way.
   bool readsAcross = false;
   int64_t parts = 1;    ///< of the depth, which depend on the shape and on what is stored only
   int64_t resident = 1; ///< blocks for which registers suffice on a multiprocessor

@@ -20,26 +20,26 @@ int64_t SharedTile::bytesOf(const MatrixPlan &plan, Side side) {
   return plan.tile.extentOf(side) * plan.tile.depth * bytes;
 }
 
-Value SharedTile::swapOf(Value line) {
+Value SharedTile::swizzleOf(Value line) {
   bool isShort = lineBytes() < kLineBytes; // two lines lie in 128 bytes
   return isShort ? b.rem(b.div(line, 2), lineBytes() / chunkBytes()) : b.rem(line, kLineBytes / chunkBytes());
 }
 
-int64_t SharedTile::swapOf(int64_t line) const {
-  return (lineBytes() < kLineBytes ? line / 2 : line) % swapped();
+int64_t SharedTile::swizzleOf(int64_t line) const {
+  return (lineBytes() < kLineBytes ? line / 2 : line) % swizzledChunks();
 }
 
 Value SharedTile::offsetOf(Value line, Value chunk) {
-  Value swapped = arith::XOrIOp::create(b, chunk, swapOf(line));
+  Value swizzled = arith::XOrIOp::create(b, chunk, swizzleOf(line));
   if (!plan.tile.isGrouped)
-    return b.add(b.mul(line, lineBytes()), b.mul(swapped, chunkBytes()));
+    return b.add(b.mul(line, lineBytes()), b.mul(swizzled, chunkBytes()));
   const int64_t chunks = kLineBytes / chunkBytes();
-  Value inPanel = b.add(b.mul(line, kLineBytes), b.mul(b.rem(swapped, chunks), chunkBytes()));
-  return b.add(inPanel, b.mul(b.div(swapped, chunks), panelBytes()));
+  Value inPanel = b.add(b.mul(line, kLineBytes), b.mul(b.rem(swizzled, chunks), chunkBytes()));
+  return b.add(inPanel, b.mul(b.div(swizzled, chunks), panelBytes()));
 }
 
 Value SharedTile::targetOf(Value stagePlace, Value line, int64_t further, Value element) {
-  // Chunks of lines that are a multiple of this apart are swapped alike.
+  // Chunks of lines that are a multiple of this apart are swizzled alike.
   const int64_t period = (lineBytes() < kLineBytes ? 2 * lineBytes() : kLineBytes) / chunkBytes();
   int64_t bytes = 0;
   if (further % period == 0)
@@ -171,6 +171,15 @@ void SharedTile::copy(ProductAccess &access, Value start, Value stage) {
   }
 }
 
+void copyStage(ThreadBuilder &b, ProductAccess &access, IndexRange range, Value stage, SharedTile &rows,
+               SharedTile &columns) {
+  b.guarded(b.less(range.begin, range.end), [&] {
+    rows.copy(access, range.begin, stage);
+    columns.copy(access, range.begin, stage);
+  });
+  closeCopies(b);
+}
+
 /// Whether parts are the stored numbers themselves.
 bool SharedTile::isStoredAsItIs() const {
   if (!layout.narrow || parts() != 1 || plan.format.number == MatrixNumber::f32)
@@ -201,11 +210,11 @@ void SharedTile::loadRun(const Walk &walk, int64_t line, int64_t element, int64_
 
 SmallVector<Value> SharedTile::load(ProductAccess &access, Value start) {
   int64_t run = std::min(layout.run, kUnit);
-  Walk walk = walkFrom(access, start, isTurned() ? originOfBlocks() : originOf(kUnit, pieceOf()));
+  Walk walk = walkFrom(access, start, isTransposed() ? originOfBlocks() : originOf(kUnit, pieceOf()));
   SmallVector<Value> units;
   for (int64_t move = 0; move < movesOf(kUnit); ++move) {
     SmallVector<Value> elements;
-    if (isTurned()) {
+    if (isTransposed()) {
       for (int64_t i = 0; i < kUnit; i += run)
         loadRun(walk, move % blockSteps(), elementOfBlock(move / blockSteps()) + i, run, elements);
       units.push_back(b.runOf(elements));
@@ -259,7 +268,7 @@ void SharedTile::storeRun(Value target, SmallVector<Value> rest) {
     b.storeRun(b.runOf(takeParts(rest, part + 1 == parts())), b.advance(target, part * partBytes()));
 }
 
-void SharedTile::storeTurned(ValueRange units, Value stagePlace) {
+void SharedTile::storeTransposed(ValueRange units, Value stagePlace) {
   int64_t steps = blockSteps();
   Origin origin = originOfBlocks();
   for (int64_t number = 0; number < static_cast<int64_t>(units.size()) / steps; ++number) {
@@ -278,8 +287,8 @@ void SharedTile::storeTurned(ValueRange units, Value stagePlace) {
 
 void SharedTile::store(ValueRange units, Value stage) {
   Value to = placeOf(stage);
-  if (isTurned())
-    return storeTurned(units, to);
+  if (isTransposed())
+    return storeTransposed(units, to);
   Origin origin = originOf(kUnit, pieceOf());
   for (auto [move, vector] : llvm::enumerate(units)) {
     Unit unit = unitOf(move, kUnit, pieceOf());
@@ -311,12 +320,12 @@ void SharedTile::prepareFragments(Value firstOfWarp) {
     lineChunk = b.add(lineChunk, b.div(firstOfWarp, chunk()));
   // The warp's first chunk is a multiple of all chunks of a fragment, so that they are added by xor.
   Value start = b.mul(line, lineBytes());
-  Value swapped = arith::XOrIOp::create(b, lineChunk, swapOf(line));
+  Value swizzled = arith::XOrIOp::create(b, lineChunk, swizzleOf(line));
   int64_t neighbours = isAlongDepth() ? plan.tile.depth : plan.tile.warpExtentOf(side);
   for (int64_t i = 0; i < neighbours / kFragment; ++i)
     for (int64_t read = 0; read < core.reads; ++read) {
       int64_t further = kFragment / chunk() * i + read;
-      Value at = further == 0 ? swapped : arith::XOrIOp::create(b, swapped, b.index(further)).getResult();
+      Value at = further == 0 ? swizzled : arith::XOrIOp::create(b, swizzled, b.index(further)).getResult();
       fragments.push_back(b.add(start, b.mul(at, chunkBytes())));
     }
 }
@@ -334,14 +343,14 @@ SmallVector<Value> SharedTile::loadFragment(Value stagePlace, int64_t number, in
   return core.load(b, plan.format.number, pointers, isAlongDepth());
 }
 
-/// A lane's first step is a multiple of its steps, and a warp's first number one of what a line's swap moves: so swaps
+/// A lane's first step is a multiple of its steps, and a warp's first number one of what a line's swizzle moves: so swizzles
 /// of what a lane does not change are added by xor.
 void SharedTile::prepareNumbers(Value firstOfWarp) {
   auto [number, depthChunk] = plan.core->placeOf(b, b.rem(thread, plan.core->lanes), side, true);
   Value line = b.mul(depthChunk, chunk());
   Value start = b.add(b.mul(line, lineBytes()), b.mul(firstOfWarp, numberBytes()));
-  Value inLine = arith::XOrIOp::create(b, b.mul(number, numberBytes()), b.mul(swapOf(line), chunkBytes()));
-  for (int64_t i = 0; i < swapped(); ++i) {
+  Value inLine = arith::XOrIOp::create(b, b.mul(number, numberBytes()), b.mul(swizzleOf(line), chunkBytes()));
+  for (int64_t i = 0; i < swizzledChunks(); ++i) {
     Value at = i == 0 ? inLine : arith::XOrIOp::create(b, inLine, b.index(i * chunkBytes())).getResult();
     fragments.push_back(b.add(start, at));
   }
@@ -349,10 +358,10 @@ void SharedTile::prepareNumbers(Value firstOfWarp) {
 
 SmallVector<Value> SharedTile::loadNumbers(Value stagePlace, int64_t number, int64_t step, int64_t part) {
   const MatrixCore &core = *plan.core;
-  const int64_t inLine = number * kFragment * numberBytes(), run = swapped() * chunkBytes();
+  const int64_t inLine = number * kFragment * numberBytes(), run = swizzledChunks() * chunkBytes();
   SmallVector<Value> pointers;
   for (int64_t i = 0; i < core.reads * chunk(); ++i) {
-    Value offset = fragments[swapOf(i) ^ (inLine % run / chunkBytes())];
+    Value offset = fragments[swizzleOf(i) ^ (inLine % run / chunkBytes())];
     int64_t further = inLine / run * run + (step * kFragment + i) * lineBytes() + part * partBytes();
     pointers.push_back(b.advance(b.advance(stagePlace, offset), further));
   }

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A tile has lines of neighbours as the operand has them in memory: along the depth, a line for each row or column of
-// the product; otherwise a line for each step of the depth, unless numbers are turned on their way. A core that reads
+// the product; otherwise a line for each step of the depth, unless numbers are transposed on their way. A core that reads
 // along the depth only reads such lines number by number.
 // Lines consist of chunks, as the core reads them at once, whose places within 128 bytes are
-// swapped by the number of the line, so that neither what fills a tile nor what reads it meets a bank twice. For
+// swizzled by the number of the line, so that neither what fills a tile nor what reads it meets a bank twice. For
 // products of groups, lines longer than 128 bytes are cut into panels, one behind the other.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace ortc::gpu {
 
-/// Of tiles whose fragments warps load: chunks are swapped by the numbers of lines, not by addresses.
+/// Of tiles whose fragments warps load: chunks are swizzled by the numbers of lines, not by addresses.
 inline constexpr int64_t kLineAlignment = 128;
 
 class SharedTile {
@@ -36,7 +36,7 @@ public:
   /// Begins to copy the depth from `start` on into a stage, by all threads of the block.
   void copy(ProductAccess &access, mlir::Value start, mlir::Value stage);
 
-  /// The same in two steps, with registers between them: vectors of kUnit elements, and their parts written.
+  /// Load and store do the same in two steps, with registers between them: vectors of kUnit elements, and their parts written.
   llvm::SmallVector<mlir::Value> load(ProductAccess &access, mlir::Value start);
   void store(mlir::ValueRange units, mlir::Value stage);
   /// What `load` would give of zeros.
@@ -50,7 +50,7 @@ public:
   /// For `loadFragment`.
   mlir::Value placeOf(mlir::Value stage);
   /// Whether lines of the tile are along the depth.
-  bool isAlongDepth() const { return layout.isAlongDepth || isTurned(); }
+  bool isAlongDepth() const { return layout.isAlongDepth || isTransposed(); }
 
   // What products of groups read: lines of 128 bytes, of the whole depth for each row or column, or else of a panel for
   // each step.
@@ -69,15 +69,15 @@ public:
 private:
   /// Elements that a thread loads at a time.
   static constexpr int64_t kUnit = 4;
-  /// Of a panel: in so many bytes chunks are swapped.
+  /// Of a panel: in so many bytes chunks are swizzled.
   static constexpr int64_t kLineBytes = 128;
 
   int64_t numberBytes() const { return ortc::gpu::bytesOf(plan.format.number); }
-  /// Of what is swapped.
+  /// Of what is swizzled.
   int64_t chunkBytes() const { return plan.core->chunkBytesOf(plan.format.number); }
   int64_t chunk() const { return chunkBytes() / numberBytes(); }
   /// Whether those of the operand are not, but those of the tile.
-  bool isTurned() const { return !layout.isAlongDepth && !plan.readsAcross; }
+  bool isTransposed() const { return !layout.isAlongDepth && !plan.readsAcross; }
   /// Whether fragments are read number by number.
   bool isReadByNumber() const { return !isAlongDepth() && !plan.core->readsAcrossDepth; }
   int64_t lines() const { return isAlongDepth() ? extent : plan.tile.depth; }
@@ -85,11 +85,11 @@ private:
   int64_t lineBytes() const { return lineElements() * numberBytes(); }
   int64_t partBytes() const { return lines() * lineBytes(); }
   int64_t parts() const { return plan.format.partsOf(side); }
-  /// What swaps the chunks of a line.
-  mlir::Value swapOf(mlir::Value line);
-  int64_t swapOf(int64_t line) const;
-  /// Chunks that are swapped.
-  int64_t swapped() const { return std::min(lineBytes(), kLineBytes) / chunkBytes(); }
+  /// What swizzles the chunks of a line.
+  mlir::Value swizzleOf(mlir::Value line);
+  int64_t swizzleOf(int64_t line) const;
+  /// Chunks that are swizzled.
+  int64_t swizzledChunks() const { return std::min(lineBytes(), kLineBytes) / chunkBytes(); }
   void prepareNumbers(mlir::Value firstOfWarp);
   llvm::SmallVector<mlir::Value> loadNumbers(mlir::Value stagePlace, int64_t number, int64_t step,
                                              int64_t part);
@@ -97,7 +97,7 @@ private:
   mlir::Value offsetOf(mlir::Value line, mlir::Value chunk);
   /// Units (or chunks) of `elements` that each thread moves.
   int64_t movesOf(int64_t elements) const;
-  /// The element that a thread moves first, by the line and within it. Of a turned tile a line is a step of the depth.
+  /// The element that a thread moves first, by the line and within it. Of a transposed tile a line is a step of the depth.
   struct Origin {
     mlir::Value line, element;
   };
@@ -108,7 +108,7 @@ private:
   };
   Origin originOf(int64_t elements, int64_t piece);
   Unit unitOf(int64_t move, int64_t elements, int64_t piece) const;
-  /// Of a turned tile a thread moves blocks: kUnit neighbours of each of `blockSteps` steps of the depth.
+  /// Of a transposed tile a thread moves blocks: kUnit neighbours of each of `blockSteps` steps of the depth.
   Origin originOfBlocks();
   int64_t blockSteps() const;
   int64_t elementOfBlock(int64_t number) const; ///< from the origin on
@@ -144,7 +144,7 @@ private:
   mlir::Value targetOf(mlir::Value stagePlace, mlir::Value line, int64_t further, mlir::Value element);
   /// Writes neighbours of a line of the tile, all of their parts.
   void storeRun(mlir::Value target, llvm::SmallVector<mlir::Value> rest);
-  void storeTurned(mlir::ValueRange units, mlir::Value stagePlace);
+  void storeTransposed(mlir::ValueRange units, mlir::Value stagePlace);
   /// The next part of each element, in pairs, and what remains of them.
   llvm::SmallVector<mlir::Value> takeParts(llvm::SmallVectorImpl<mlir::Value> &elements, bool isLast);
   bool isStoredAsItIs() const;
@@ -157,10 +157,15 @@ private:
   const OperandLayout layout;
   int64_t extent;
   mlir::Value place, firstIndex, thread;
-  /// By what of the chunk's number a line does not change, all of a lane's; of numbers, by what a chunk's is swapped
+  /// By what of the chunk's number a line does not change, all of a lane's; of numbers, by what a chunk's is swizzled
   /// with.
   llvm::SmallVector<mlir::Value> fragments;
 };
+
+/// Begins to copy both sides' depth from `range.begin` on into a stage, if that is below `range.end`, as one group of
+/// copies; the group is empty otherwise, so that groups can be counted.
+void copyStage(ThreadBuilder &b, ProductAccess &access, IndexRange range, mlir::Value stage, SharedTile &rows,
+               SharedTile &columns);
 
 /// Two bf16 numbers as `MatrixCore::roundPair` gives them, as f32.
 std::pair<mlir::Value, mlir::Value> extendPair(ThreadBuilder &b, mlir::Value pair);
