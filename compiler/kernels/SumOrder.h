@@ -83,8 +83,8 @@ struct ReferenceGpu {
   /// Of kernels that are no products: bytes that a thread has on their way at once, and how many cycles that takes.
   static constexpr double kClock = 1.755e9, kBytesOnTheWay = 64, kLoadLatency = 600;
   static constexpr int64_t kThreads = 2048; ///< of a multiprocessor
-  /// Schedulers of a multiprocessor, and cycles that an instruction of a tensor core takes one: 62 % of the data sheet's
-  /// rate, as mma.sync reaches on an H100 (arXiv 2402.13499).
+  /// Schedulers of a multiprocessor, and cycles that an instruction of a tensor core takes one: 62 % of the data
+  /// sheet's rate, as mma.sync reaches on an H100 (arXiv 2402.13499).
   static constexpr double kSchedulers = 4, kProductCycles = 1.61;
 };
 

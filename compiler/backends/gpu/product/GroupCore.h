@@ -14,8 +14,8 @@ inline constexpr int64_t kGroupWarps = 4, kGroupRows = 64;
 /// What tiles in shared memory begin at multiples of: chunks are swizzled by bits of their addresses.
 inline constexpr int64_t kGroupAlignment = 1024;
 
-/// A side of a product in shared memory: where it begins, and how lines of 128 bytes, whose chunks of 16 are swizzled by
-/// the number of the line modulo 8, lie behind each other.
+/// A side of a product in shared memory: where it begins, and how lines of 128 bytes, whose chunks of 16 are swizzled
+/// by the number of the line modulo 8, lie behind each other.
 struct GroupOperand {
   mlir::Value descriptor; ///< i64
   /// Whether neighbours in a line are along the depth; else rows or columns, and lines are steps.

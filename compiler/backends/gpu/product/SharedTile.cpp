@@ -343,8 +343,8 @@ SmallVector<Value> SharedTile::loadFragment(Value stagePlace, int64_t number, in
   return core.load(b, plan.format.number, pointers, isAlongDepth());
 }
 
-/// A lane's first step is a multiple of its steps, and a warp's first number one of what a line's swizzle moves: so swizzles
-/// of what a lane does not change are added by xor.
+/// A lane's first step is a multiple of its steps, and a warp's first number one of what a line's swizzle moves: so
+/// swizzles of what a lane does not change are added by xor.
 void SharedTile::prepareNumbers(Value firstOfWarp) {
   auto [number, depthChunk] = plan.core->placeOf(b, b.rem(thread, plan.core->lanes), side, true);
   Value line = b.mul(depthChunk, chunk());

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A tile has lines of neighbours as the operand has them in memory: along the depth, a line for each row or column of
-// the product; otherwise a line for each step of the depth, unless numbers are transposed on their way. A core that reads
-// along the depth only reads such lines number by number.
-// Lines consist of chunks, as the core reads them at once, whose places within 128 bytes are
-// swizzled by the number of the line, so that neither what fills a tile nor what reads it meets a bank twice. For
-// products of groups, lines longer than 128 bytes are cut into panels, one behind the other.
+// the product; otherwise a line for each step of the depth, unless numbers are transposed on their way. A core that
+// reads along the depth only reads such lines number by number. Lines consist of chunks, as the core reads them at
+// once, whose places within 128 bytes are swizzled by the number of the line, so that neither what fills a tile nor
+// what reads it meets a bank twice. For products of groups, lines longer than 128 bytes are cut into panels, one behind
+// the other.
 #pragma once
 
 #include "compiler/backends/gpu/product/MatrixTile.h"
@@ -36,7 +36,8 @@ public:
   /// Begins to copy the depth from `start` on into a stage, by all threads of the block.
   void copy(ProductAccess &access, mlir::Value start, mlir::Value stage);
 
-  /// Load and store do the same in two steps, with registers between them: vectors of kUnit elements, and their parts written.
+  /// Load and store do the same in two steps, with registers between them: vectors of kUnit elements, and their parts
+  /// written.
   llvm::SmallVector<mlir::Value> load(ProductAccess &access, mlir::Value start);
   void store(mlir::ValueRange units, mlir::Value stage);
   /// What `load` would give of zeros.
@@ -97,7 +98,8 @@ private:
   mlir::Value offsetOf(mlir::Value line, mlir::Value chunk);
   /// Units (or chunks) of `elements` that each thread moves.
   int64_t movesOf(int64_t elements) const;
-  /// The element that a thread moves first, by the line and within it. Of a transposed tile a line is a step of the depth.
+  /// The element that a thread moves first, by the line and within it. Of a transposed tile a line is a step of the
+  /// depth.
   struct Origin {
     mlir::Value line, element;
   };
