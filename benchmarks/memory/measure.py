@@ -13,7 +13,7 @@ The models, and how each system trains them, are those of ../train-step; eight s
 For each the highest resident size of the process, and that before there is a model: of `ortc --version`, whose process has the
 compiler's libraries in it, and of a Python that has imported torch and done one tiny step. `rest` is the peak without that
 and without the state: parameters, their two moments, buffers. Nothing is timed: it does not matter what else runs.
-Results are JSON lines in --results. What is there is not run again, but for ortc when it is another build.
+Results are JSON lines in --results. Existing rows are not run again, except ortc's when it is another build.
 Exit status 1 when a system failed, or when losses disagree.
 """
 

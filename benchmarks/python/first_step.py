@@ -12,7 +12,7 @@ PyTorch's libraries in before. The three take turns:
     cold   ortc.torch.compile_(module), nothing in the cache: goes on eagerly while a child process compiles
     warm   the same with the cache that cold has left
 Prints a markdown table of medians over the rounds, in ms: the first and the second step, the steps from the third to the first compiled
-one, which one that was, seconds from the first step until then, and the steps behind it. With --check, exit status 1 where the first
+one, which one that was, seconds from the first step until then, and the steps after it. With --check, exit status 1 where the first
 step of cold takes more than MOST_OF_EAGER times that of eager, or the first step of warm is not compiled.
 """
 

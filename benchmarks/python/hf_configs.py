@@ -7,7 +7,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 Prints a table. A model is right where losses, outputs and every gradient of three steps are no further from a run in float64 than eight
 times what PyTorch's float32 is, and at least 2e-5: relative to the largest number of a tensor, and of a gradient to 1e-4 of the model's
-largest, since some gradients (those of key biases) are zero but for rounding.
+largest, since some gradients (those of key biases) are zero except for rounding.
 """
 import copy
 import datetime

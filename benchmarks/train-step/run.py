@@ -161,7 +161,7 @@ def say(text):
 
 
 def get_ready(system):
-    """One after the other: who compiles has the cores alone, so that the time counts."""
+    """One after the other: a compiler has all cores, so that the time counts."""
     say(f"  {system.system} {system.variant}".rstrip())
     attempt(system, system.start)
     attempt(system, system.await_ready)

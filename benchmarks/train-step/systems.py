@@ -190,7 +190,7 @@ class Ortc:
         self.facts |= {key: entry[key] for key in ("flops", "bytes_read", "bytes_written", "transient") if key in entry}
 
     def await_ready(self):
-        """The first five losses. The tool has the compiler in it: what that takes is told apart."""
+        """The first five losses. The tool contains the compiler, whose time is separate."""
         self.facts["build"] = digest(self.ortc)
         self.facts["base_mib"] = self.call("--version")
         lines = self.steps(5)

@@ -1,4 +1,4 @@
-"""One system's process: it gets ready, then trains for as many seconds as it is told, whenever it is told.
+"""One system's process: it gets ready, then trains on demand for the requested seconds.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 

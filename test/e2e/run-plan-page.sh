@@ -15,7 +15,7 @@ grep -q "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'un
 test "$(grep -c '<script' "$folder/plan.html")" = 2
 test "$(grep -c '%PLAN%' "$folder/plan.html")" = 0
 
-# In the report, buffers are the objects with an offset behind "buffers", and each entry ends with them.
+# In the report, buffers are the objects with an offset after "buffers", and each entry ends with them.
 count_buffers() {
   sed -n "/\"name\": \"$1\"/,/^  }/p" "$folder/plan.json" | sed -n '/"buffers"/,$p' | grep -c '"offset"'
 }

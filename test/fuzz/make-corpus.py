@@ -34,7 +34,7 @@ def write(target, name, data):
 
 
 def cut_code(code):
-    """The head of a blob, every step at the same place behind it, where 16 trapping bytes are."""
+    """The head of a blob, every step at the same place after it, where 16 trapping bytes are."""
     magic, abi, count, row = struct.unpack_from("<4I", code)
     end = 16 + count * row
     head = bytearray(code[:end])
@@ -140,7 +140,7 @@ def make_artifacts(binaries, folder):
     with open(saved, "rb") as file:
         ours = file.read()
     write("checkpoint", "ours.safetensors", ours)
-    # As another program writes it: the weights alone, without a checksum, in another order, beside a tensor nobody knows.
+    # As another program writes it: only the weights, without a checksum, in another order, beside a tensor nobody knows.
     length = struct.unpack_from("<Q", ours)[0]
     header = json.loads(ours[8:8 + length])
     weights = [(name, entry["dtype"], entry["shape"], ours[8 + length + entry["data_offsets"][0]:8 + length + entry["data_offsets"][1]])

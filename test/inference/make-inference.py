@@ -59,7 +59,7 @@ FORMULAS = {
 
 
 class Masks(nn.Module):
-    """All kinds, one behind the other."""
+    """All kinds, one after the other."""
 
     def __init__(self, more):
         super().__init__()

@@ -4,7 +4,7 @@
     python make-lora.py
 
 model.onnx: an embedding, products of two and of three dimensions, a 1x1 convolution. start/: adapters as PEFT saves them, drawn at
-random, so that none is zero. golden.npz: losses of five steps of SGD on the adapters alone, adapters and outputs afterwards, in
+random, so that none is zero. golden.npz: losses of five steps of SGD only on the adapters, adapters and outputs afterwards, in
 float32; `plain/` is the output without adapters. data.npz: what it is trained with. Needs torch, peft, onnx and numpy.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

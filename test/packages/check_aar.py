@@ -71,7 +71,7 @@ class Elf:
         return found[False], found[True]
 
     def count_symbols(self, most):
-        """From the hash table, which lists what is exported behind what is imported."""
+        """From the hash table, which lists exports after imports."""
         at = self.locate(self.values(HASH)[0])
         buckets, first, bloom, _ = struct.unpack_from("<IIII", self.data, at)
         start = at + 16 + bloom * (8 if self.is64 else 4)

@@ -10,7 +10,7 @@ into firmware (--emit static), and a program of this machine has, too. Every pro
 tolerances of PyTorch's, and its bits are this machine's, with portable numerics and, where it has fused multiply-adds, with fast ones. A
 checkpoint that goes round all processors gives the bits of one that stays here. With --fade nothing but this: after steps on the
 model's data come as many on zeros as moments need to get below the smallest normal number, which processors treat in different ways;
-with portable numerics all end with this machine's bits. With --on it is one processor alone, and code for plain x86-64 if that is Windows.
+with portable numerics all end with this machine's bits. With --on it is only one processor, and code for plain x86-64 if that is Windows.
 Exit status 77 without emulators or libraries, 1 with
 ORTC_NO_SKIP in the environment.
 """

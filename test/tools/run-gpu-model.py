@@ -88,7 +88,7 @@ def check_reading() -> None:
     functions = sass.read_functions(TOLD, text, first_parameter=0x210)
     column, product = functions["column"], functions["product"]
     assert (column.registers, column.shared, column.spilled, column.parameters) == (32, 0, 0, [2]), column
-    assert len(column.regions) == 2, column.regions  # the loop without end behind EXIT is none
+    assert len(column.regions) == 2, column.regions  # the endless loop after EXIT does not count
     loop = column.regions[1]
     assert (loop.trips, loop.loaded, loop.instructions) == (128.0, 20, 7), loop
     assert column.regions[0].stored == 4 and (loop.narrow, loop.share) == (1, 1), column.regions

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 # Reading headers of others is most of the time that a source takes. Not where ccache serves other clones: what is made from
-# precompiled headers is of one folder. With sanitizers every source is compiled for one build alone.
+# precompiled headers is of one folder. With sanitizers every source is compiled for only one build.
 set(_default OFF)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND (ORTC_FUZZ OR NOT ORTC_CCACHE))
   set(_default ON)

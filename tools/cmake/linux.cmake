@@ -19,7 +19,7 @@ set(CMAKE_C_COMPILER clang-22)
 set(CMAKE_CXX_COMPILER clang++-22)
 # Nothing of a C++ library has to be there.
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-fuse-ld=lld -static-libstdc++ -static-libgcc")
-# Programs are this machine's, libraries the other's; what is headers alone is for both.
+# Programs are this machine's, libraries the other's; packages of only headers are for both.
 set(CMAKE_FIND_ROOT_PATH ${CMAKE_PREFIX_PATH})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)

@@ -1,4 +1,4 @@
-"""Arrays in files, and how far they are apart, with Python's own library alone.
+"""Arrays in files, and how far they are apart, with only Python's own library.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -86,7 +86,7 @@ def describe_difference(wanted, got):
         return None
     if (wanted.dtype, wanted.shape) != (got.dtype, got.shape):
         return f"{got.dtype}{list(got.shape)} instead of {wanted.dtype}{list(wanted.shape)}"
-    # Floats in their order are integers in theirs, but for the sign.
+    # Floats in their order are integers in theirs, except the sign.
     code = {"F32": "i", "F64": "q"}.get(wanted.dtype, CODES[wanted.dtype])
     magnitude = (1 << (8 * array(code).itemsize - 1)) - 1
     place = lambda bits: bits if bits >= 0 else -(bits & magnitude)

@@ -1,4 +1,4 @@
-"""Writes ONNX files with Python's own library alone: what models need that are made, not exported.
+"""Writes ONNX files with only Python's own library: what models need that are made, not exported.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 

@@ -163,7 +163,7 @@ def judge_training(context, name, ours, theirs, copies):
             text.append(f"{STEPS} losses within {apart:.1e} of PyTorch's")
             status = status if apart <= LOSS_TOLERANCE else "FAILED"
         elif job["variant"] == "channels_last" and "torch_eager" in figures:
-            # How far rounding alone takes the losses of this model.
+            # How far only rounding takes the losses of this model.
             figures["torch_apart"] = measure_apart(facts["losses"], figures["torch_eager"]["losses"])
             text.append(f"whose other layout's are within {figures['torch_apart']:.1e}")
     figures["kernels"] = ours["kernels"]

@@ -171,7 +171,7 @@ def product(size):
 
 
 def layer_norm(rows, width):
-    """Layer normalisation alone, which reads and writes every number once where it is done well."""
+    """Only layer normalisation, which reads and writes every number once where it is done well."""
     make = Builder(opset=17)
     x = make.input("x", "F32", [rows, width])
     scale, bias = make.weight("weight", [width], "ones"), make.weight("bias", [width])

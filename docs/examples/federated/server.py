@@ -6,7 +6,7 @@
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 DEVICE is the program of device.c; each device is a process of it. In a round all of them begin with the same checkpoint
-and send back what has changed; `ortc merge` adds the mean, weighted by their numbers of samples. Needs Python alone.
+and send back what has changed; `ortc merge` adds the mean, weighted by their numbers of samples. Needs only Python.
 """
 import argparse
 import array

@@ -103,7 +103,7 @@ class SeveralLossesTest(unittest.TestCase):
         for kind in ("ema", "swa"):
             flags, options = ["--eval-weights", kind, "--eval-every", 3], {"eval_weights": kind, "eval_every": 3}
             trainer, events = self.compare(artifact, train, evaluation, flags, **options)
-            # swa begins behind the first evaluation
+            # swa begins after the first evaluation
             self.assertEqual([event.get("weights") for event in events if "event" in event][:2], [kind if kind == "ema" else None, kind])
             found = trainer.evaluate()
             kept = trainer.session.to_bytes()

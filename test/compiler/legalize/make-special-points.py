@@ -117,7 +117,7 @@ def choices():
               lambda x: torch.where((x > 0) & (x < 2), torch.where(x > 0, x, torch.ones_like(x)).sqrt(), torch.zeros_like(x)), POINTS)
     model.add("shared", lambda m, x: m.op("Add", m.op("Where", m.op("Greater", x, 0.0), m.op("Log", x), 0.0), m.op("Mul", x, x)),
               lambda x: torch.where(x > 0, torch.where(x > 0, x, torch.ones_like(x)).log(), torch.zeros_like(x)) + x * x, finite)
-    # Rows that are left out as a whole: behind sums, repetition and softmax.
+    # Rows that are left out as a whole: after sums, repetition and softmax.
     norm = lambda m, x: m.op("Sqrt", m.op("ReduceSum", m.op("Mul", x, x), [1], keepdims=1))
     safe = lambda x: torch.where((x != 0).any(1, keepdim=True), x, torch.ones_like(x))
     model.add("rows by norms", lambda m, x: m.op("Where", m.op("Equal", norm(m, x), 0.0), x, m.op("Mul", m.op("Div", x, norm(m, x)), WEIGHTS.tolist())),

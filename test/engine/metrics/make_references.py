@@ -114,7 +114,7 @@ def count_edits(said, label):
 
 
 def sequences(name, frames, samples, count, longest, blank, cut):
-    """Labels that are said in a row of frames each, with some noise; `cut`: samples have lengths of their own."""
+    """Labels, each over several frames, with some noise; `cut`: samples have lengths of their own."""
     output, label = floats(frames, samples, count), rng.integers(0, count - 1, (samples, longest))
     label += label >= blank
     label[:, 1] = np.where(rng.random(samples) < 0.5, label[:, 0], label[:, 1])  # equal neighbours

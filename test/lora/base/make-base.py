@@ -6,7 +6,7 @@
 model.onnx: an embedding, products of two and of three dimensions with weights both ways round; rows of 96 and 128 numbers, and
 numbers of rows that no power of two divides. start/: adapters as PEFT saves them, drawn at random, so that none is zero.
 golden-int8.npz (blocks of 64), golden-int4-32.npz (blocks of 32): the weights beside adapters, quantised and brought back to
-float32 by the formula of docs/decisions/0031-quantised-base.md, then losses of five steps of SGD on the adapters alone, adapters
+float32 by the formula of docs/decisions/0031-quantised-base.md, then losses of five steps of SGD only on the adapters, adapters
 and outputs afterwards; `merged/` are two of those weights, in the layout of the file, with what their adapters add. data.npz:
 what it is trained with. Needs torch, peft, onnx and numpy.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -4,10 +4,10 @@
     python make-backbone.py
 
 model.onnx: the layers of ds-cnn of MLPerf Tiny (64 channels, spectrograms of 49 x 10), quantised by onnxruntime.quantization in the QOperator
-format, one scale for each channel; the average and the linear layer behind them are of floats. Weights are drawn.
+format, one scale for each channel; the average and the linear layer after them are of floats. Weights are drawn.
 data.npz: spectrograms of rising and falling tones in noise, and their labels; steps take them one after the other, again and again.
 golden.npz: codes of the last QLinearConv for the first one, as onnxruntime computes them; losses of steps of SGD on the linear layer, its
-gradients in the first step, and its parameters behind the last one, by numpy in float64 from onnxruntime's codes.
+gradients in the first step, and its parameters after the last one, by numpy in float64 from onnxruntime's codes.
 Needs onnxruntime, onnx and numpy.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -18,7 +18,7 @@ ARGUMENT_STATUS = 4
 
 
 class Unusable(Exception):
-    """Nothing can be said of this input; the text says why."""
+    """This input cannot be predicted; the text has the reason."""
 
 
 @dataclasses.dataclass

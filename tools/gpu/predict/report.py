@@ -47,7 +47,7 @@ class Step:
 
 
 def read_counts(path: pathlib.Path) -> dict[tuple[str, int], timing.Counts]:
-    """By function and blocks: rows of the same launch are equal but for the data."""
+    """By function and blocks: rows of the same launch are equal except for the data."""
     try:
         rows = json.loads(path.read_text())
     except (OSError, ValueError) as error:

@@ -84,7 +84,7 @@ class Work:
 
 @dataclasses.dataclass
 class Time:
-    """Seconds of one launch: the sum, and what each limit alone would take."""
+    """Seconds of one launch: the sum, and the time that each limit by itself would take."""
 
     seconds: float
     bound: str

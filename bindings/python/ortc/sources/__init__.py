@@ -83,7 +83,7 @@ def list_values(inputs: Inputs) -> list[Any]:
 
 
 def name_inputs(function: Callable[..., Any], first: tuple[Any, ...], inputs: Inputs) -> tuple[dict[str, Any], int]:
-    """Example inputs by the names that a function has for them, behind its `first` arguments; and how many go by position."""
+    """Example inputs by the names that a function has for them, after its `first` arguments; and how many go by position."""
     if isinstance(inputs, Mapping):
         return dict(inputs), 0
     bound = inspect.signature(function).bind(*first, *inputs)

@@ -158,7 +158,7 @@ def _written_for_training(layers: list[Any]) -> Iterator[None]:
 
 
 def _plain_sizes() -> Any:
-    """While PyTorch traces, sizes are tensors. Keras hands them to what takes numbers alone, so that all but the leading one, which
+    """While PyTorch traces, sizes are tensors. Keras hands them to code that takes only numbers, so that all but the leading one, which
     may be the batch, become numbers."""
     import torch
 

@@ -2,7 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-Entries are code that is executed. So the folder is for its owner alone: nothing is taken from one that is of somebody else, that
+Entries are code that is executed. So the folder is only for its owner: nothing is taken from one that is of somebody else, that
 others may write into or put another in the place of, and no link is followed in it.
 """
 

@@ -27,7 +27,7 @@ class _Distribution(importlib.metadata.Distribution):
 
 
 class Finder:
-    """One of sys.meta_path, for importlib.metadata alone."""
+    """One of sys.meta_path, only for importlib.metadata."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
         return None

@@ -164,7 +164,7 @@ class Inlined:
     """While it lasts, classes of torch.autograd.Function are operators of the graph that is traced."""
 
     def __init__(self, note: Callable[[Iterable[torch.Tensor]], None]) -> None:
-        """`note`: is told of what is made."""
+        """`note`: is called with every estimator that is made."""
         self.note = note
         self.has_grad = True
         """The mode that the module has set; it is off within forward of such a class."""

@@ -68,7 +68,7 @@ class Request:
     fused: bool = False
     """A training step of the only output, which is the loss, with parameters in the session."""
     has_grad: bool = True
-    """Without: outputs alone."""
+    """Without: only outputs."""
     autocast: torch.dtype | None = None
     """The type that the call casts to, as torch.autocast does."""
 

@@ -30,7 +30,7 @@ _STRAIGHT = ("CACHE", "LOAD_ATTR", "LOAD_CONST", "LOAD_METHOD", "NOP", "POP_TOP"
 
 @cache
 def _asks_for_gradients(code: types.CodeType) -> bool:
-    """Whether a hook of a forward does no more than `output.requires_grad_(True)`, so that checkpoints have gradients behind frozen
+    """Whether a hook of a forward does no more than `output.requires_grad_(True)`, so that checkpoints have gradients after frozen
     modules: transformers and PEFT register such hooks."""
     if code.co_names != ("requires_grad_",) or code.co_freevars or any(each not in (None, True) for each in code.co_consts):
         return False

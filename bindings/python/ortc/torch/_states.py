@@ -44,7 +44,7 @@ def check_kind(group: OfGroup) -> None:
 
 
 def _names(group: OfGroup, p: torch.Tensor) -> tuple[str, ...]:
-    """The names of states of a parameter, but for counts."""
+    """The names of states of a parameter, except counts."""
     rule = RULES[group.name]
     return rule.states(rule.switches(group.group), p)
 

@@ -4,7 +4,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 For a function that is of no installed package, its code is described and the values that it reads (`_reads.py`), and so on with the
 functions among these. For a class, its code and plain attributes are, and of what it has besides, methods too, what code
-mentions by name. For an installed package its files say enough, but for functions that others have put there.
+mentions by name. For an installed package its files say enough, except for functions that others have put there.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _is_of_numpy(value: Any) -> bool:
 
 
 def _is_hidden(kind: type, slots: int) -> bool:
-    """Whether objects of a class have more than attributes, which C alone sees: the test of object.__reduce_ex__."""
+    """Whether objects of a class have more than attributes, which only C sees: the test of object.__reduce_ex__."""
     seen: int = object.__basicsize__
     seen += 8 * (slots + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0))
     return kind.__itemsize__ > 0 or kind.__basicsize__ > seen

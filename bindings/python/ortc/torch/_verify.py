@@ -22,7 +22,7 @@ FAR, FAR_NARROW = 1e-2, 1e-1
 """Of the size of a tensor: what sums of another order, and what bfloat16's 8 bits in each operator, are far from reaching."""
 _SMALL, _SMALL_NARROW = 1e-3, 1e-1
 """Gradients that are so much smaller than others may be rounding alone: those of biases before a batch normalisation, and
-of attention's keys, are zero but for that."""
+of attention's keys, are zero except for that."""
 _CHANGE = 0.05
 """Steps are compared with numbers that are so much others than those that they were traced with."""
 TIMES = 8

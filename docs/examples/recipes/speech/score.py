@@ -1,6 +1,6 @@
 """Prints the share of syllables that are wrong: score.py OUTPUTS.npz TEST.npz. Needs numpy.
 
-What is said is the best class of every frame, with repetitions and blanks left out. Wrong are the fewest insertions, deletions and changes that make
+The answer is the best class of every frame, without repetitions and blanks. Wrong are the fewest insertions, deletions and changes that make
 the label of it.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

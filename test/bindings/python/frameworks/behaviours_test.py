@@ -117,7 +117,7 @@ class LayersTest(Case):
         self.agree(Of(lambda m, x: m.norm(m.first(x)), first=linear(5, 5), norm=nn.InstanceNorm1d(6, affine=True)), x)
 
     def test_batch_norm_behind_a_bias(self) -> None:
-        """The gradient of the bias is zero but for rounding, which is no difference."""
+        """The gradient of the bias is zero except for rounding, which is no difference."""
         self.agree(nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), linear(64, 3)), torch.randn(3, 3, 6, 6))
 
     def test_batch_norm_buffers(self) -> None:

@@ -197,7 +197,7 @@ print(i, r.artifacts)
         self.assertIsNotNone(module.first.weight.grad)
 
     def test_fifty_shapes(self) -> None:
-        """Few are compiled at once, few are kept, and no child is left behind."""
+        """Few are compiled at once, few are kept, and no child stays."""
         module = Mlp()
         eager = copy.deepcopy(module)
         ortc.torch.compile_(module)

@@ -143,7 +143,7 @@ class ModesTest(unittest.TestCase):
         for result in (early, late):
             compiled.zero_grad()
             result.sum().backward()
-            # The gradient of the bias behind the dropout is of ones; the result is of the masks that the gradient must have.
+            # The gradient of the bias after the dropout is of ones; the result is of the masks that the gradient must have.
             weight, bias = compiled.second.weight, compiled.second.bias
             self.assertTrue(torch.equal(bias.grad, torch.full((4,), 3.0)))
             masked = weight.grad[0]
@@ -163,7 +163,7 @@ class ModesTest(unittest.TestCase):
         self.step(lambda f, x: f(x), (eager, ortc.torch.compile_(copy.deepcopy(eager), wait=True, fallback="error")))
 
     def test_hooks_that_ask_for_gradients(self) -> None:
-        """A reentrant checkpoint behind a frozen table has gradients by such a hook only. Hooks that do more are not compiled."""
+        """A reentrant checkpoint after a frozen table has gradients by such a hook only. Hooks that do more are not compiled."""
 
         def ask(module: nn.Module, args: Any, output: torch.Tensor) -> None:
             output.requires_grad_(True)

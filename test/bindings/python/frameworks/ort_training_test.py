@@ -271,7 +271,7 @@ class TrainerTest(unittest.TestCase):
         self.assertAlmostEqual(scheduler.get_last_lr()[0], 0.05 * 0.6)
 
     def test_rate_of_a_step(self) -> None:
-        """A learning rate behind the inputs is that of the step."""
+        """A learning rate after the inputs is that of the step."""
         torch.manual_seed(2)
         trainer = ORTTrainer(modules.Mlp(), describe(), optim.SGDConfig(lr=0.5), F.cross_entropy)
         before = trainer.state_dict(pytorch_format=True)
@@ -470,7 +470,7 @@ class FusedAdamTest(unittest.TestCase):
 
 class SchedulerTest(unittest.TestCase):
     def test_formulas(self) -> None:
-        """Of the documentation, at steps of the rise, its end, the fall, its end and behind."""
+        """Of the documentation, at steps of the rise, its end, the fall, its end and after it."""
         base, total, warmup, end, power = 0.4, 40, 0.25, 0.01, 2.0
         rise = warmup * total
         config = optim.SGDConfig(lr=base)

@@ -124,7 +124,7 @@ class PeftTest(unittest.TestCase):
         self.check(lm.bert, lm.questions(8), whole=True)
 
     def test_two_processes(self) -> None:
-        """Adapters alone are exchanged; each rank has half of every batch."""
+        """Only adapters are exchanged; each rank has half of every batch."""
         run_processes(2, train_in_process, self.folder)
         first, second = (torch.load(f"{self.folder}/{rank}.pt") for rank in range(2))
         runs = [train(each, lm.questions(8)) for each in (adapt(lm.bert()).double(), adapt(lm.bert()), adapt(nudge(lm.bert(), 0)))]

@@ -119,7 +119,7 @@ class ResumeTest(unittest.TestCase):
                         trainer = make_trainer(model, optimizers)
                     train(range(5, 9), model, optimizers, trainer)
                     for key, each in model.state_dict().items():
-                        if key not in ("0.bias", "1.running_mean"):  # rounding alone moves them
+                        if key not in ("0.bias", "1.running_mean"):  # only rounding moves them
                             self.near(runs[0][2][key], runs[1][2][key], each, f"{key}, {case}")
 
     def test_checkpoints(self) -> None:

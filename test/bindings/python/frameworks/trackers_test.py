@@ -1,4 +1,4 @@
-"""Callbacks that write for TensorBoard, MLflow and Weights & Biases: what their own readers find is what a trainer was told.
+"""Callbacks that write for TensorBoard, MLflow and Weights & Biases: their own readers find the events of a trainer.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -32,7 +32,7 @@ class TrackersTest(unittest.TestCase):
         self.folder = folder.name
 
     def fit_twice(self, callback: ortc.callbacks.Callback) -> Series:
-        """What the callback was told."""
+        """The events of the callback."""
         artifact = ortc.compile(DIGITS, shapes={"batch": 64}, optimizer="adamw:lr=3e-3", target="native")
         trainer = ortc.Trainer(artifact, TRAIN, TEST, metrics=["accuracy"], callbacks=[callback], seed=7)
         trainer.fit(epochs=2)

@@ -52,7 +52,7 @@ class Gate(nn.Module):
 
 
 class Sorts(nn.Module):
-    """Hands out two things, of which the second depends on `other` alone."""
+    """Hands out two things, of which the second depends only on `other`."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ Without NAME all of them; other versions of torch change last digits. Beside tor
 need timm, and schedule_free_*.py need schedulefree.
 
 losses/NAME.py has `cases(draw)`, which yields (case, --loss, prediction, label, loss module); draw(*shape) gives random numbers. A sixth item,
-{name: tensor}, has inputs beside the label, which the module gets behind it. FILES of the module, {name: tensor}, become Inputs/factors/NAME.npy;
+{name: tensor}, has inputs beside the label, which the module gets after it. FILES of the module, {name: tensor}, become Inputs/factors/NAME.npy;
 --loss names them with @ in front. A tuple of predictions is for losses that read several outputs; a label of None for those that read no label.
 optimizers/NAME.py has `cases()`, which yields (case, --optimizer, function that makes the optimizer, or several, of the parameters
 in the order of PARAMETERS). A fourth thing may be {"groups": what --group takes, with ; between, "clip_norm": a number}.

@@ -1,4 +1,4 @@
-"""What is said of arguments that have no effect, or cannot be.
+"""Notes about arguments that have no effect, or cannot be used.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -81,7 +81,7 @@ def generate_artifacts(
     shapes: Mapping[str, Shape] | None = None,
     **flags: Any,
 ) -> None:
-    """Without `requires_grad`, what `ortc train` trains by itself is trained, but for `frozen_params`. `loss` takes a block of onnxblock,
+    """Without `requires_grad`, what `ortc train` trains by itself is trained, except `frozen_params`. `loss` takes a block of onnxblock,
     which gets the names of all outputs, or `loss_input_names`, and gives that of the loss and of further outputs, and `optimizer` one of
     onnxblock.optim. Both take what ortc.compile does: {"boxes": "smooth_l1@boxes",
     "classes": "cross_entropy@logits"}, and "lion:lr=1e-4", whose rate must be there. `shapes` as for ortc.compile, `flags` as for `ortc train`: with all shapes known the artifact is compiled now, and devices need
@@ -181,7 +181,7 @@ def _find_update(optimizer: OptimType | Optimizer | str | None) -> Update:
 
 
 def _check_groups(update: Update, flags: Mapping[str, Any]) -> None:
-    """Module decays behind the update by a rate and a decay that all parameters share."""
+    """Module decays after the update by a rate and a decay that all parameters share."""
     decays = not update.flag.endswith("weight_decay=0.0")
     for name in ("group", "no_decay"):
         if (given := flags.get(name)) and (decays or "weight_decay" in str(given)):

@@ -162,7 +162,7 @@ class ORTTrainer:
     # ---- Steps.
 
     def train_step(self, *args: Any, **kwargs: Any) -> Any:
-        """The outputs of model_desc, before the update. Inputs are those of model_desc, in its order or by name; behind them
+        """The outputs of model_desc, before the update. Inputs are those of model_desc, in its order or by name; after them
         there may be a learning rate for this step."""
         inputs, rate = self._inputs(args, kwargs)
         info = self._train_step_info

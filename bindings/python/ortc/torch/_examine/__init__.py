@@ -39,7 +39,7 @@ _ROUNDINGS = 4
 def compare(
     model: torch.nn.Module, path: str | os.PathLike[str], call: Call, flags: Mapping[str, Any], has_points: bool = True
 ) -> Comparison:
-    """Raises DifferenceError for what differs, and CompileError for what cannot be compared. `has_points`: not the arguments alone."""
+    """Raises DifferenceError for what differs, and CompileError for what cannot be compared. `has_points`: not only the arguments."""
     with tempfile.TemporaryDirectory(prefix="ortc-check-") as folder:
         masks = File(path).find_masks(folder)
         try:
@@ -208,7 +208,7 @@ class _Comparing:
         if before is None or _share(row) > _share(before):
             self.worst[row.what, row.name] = row
 
-    # ---- What is said beside numbers.
+    # ---- Texts beside numbers.
 
     def _note_tensors(self) -> None:
         """Parameters that the file has in another way, or not at all."""

@@ -128,8 +128,8 @@ class FileStep:
         gradients: Sequence[str],
         flags: Mapping[str, Any],
     ) -> None:
-        """`folder`: takes the artifact, which is read here alone. `gradients`: inputs whose gradients are asked for. Without
-        `cotangents` there are outputs alone."""
+        """`folder`: takes the artifact, which is read only here. `gradients`: inputs whose gradients are asked for. Without
+        `cotangents` there are only outputs."""
         wanted: dict[str, Any] = {"precision": "f64", "target": "native", **flags, "dropout": "off"}
         if cotangents:
             wanted |= {"cotangents": list(cotangents), "input_gradients": list(gradients), "bind": "parameters,gradients"}

@@ -71,7 +71,7 @@ def rank(x: Any) -> int:
 
 
 def sizes(g: Any, x: Any, which: int) -> list[int | None]:
-    """The sizes of an operand, the `which`-th of the operator. Where the exporter has lost them: as they were traced, but for the first, which may
+    """The sizes of an operand, the `which`-th of the operator. Where the exporter has lost them: as they were traced, except the first, which may
     be a batch."""
     from torch.onnx import symbolic_helper as helper
 

@@ -121,7 +121,7 @@ def _modulo(is_floor: bool) -> Callable[..., Any]:
 
 
 def _floor_share(x: Number, y: Number) -> Number:
-    """How often y is in x, rounded down, as PyTorch finds it: by the rest, so that a share that is whole but for rounding is whole."""
+    """How often y is in x, rounded down, as PyTorch finds it: by the rest, so that a share that is whole except for rounding is whole."""
     rest = x.op("Mod", y, fmod_i=1)
     is_other = ~rest.equals(0.0) & (rest < 0.0).op("Xor", y < 0.0)
     share = (x - rest) / y

@@ -97,7 +97,7 @@ def _order(g: Any, x: Any, axis: int, count: Any, is_descending: bool) -> tuple[
 
 def _sort(g: Any, x: Any, *rest: Any) -> tuple[Any, Any]:
     """torch.sort. Equal elements stay in their order, which PyTorch says of stable=True and does on processors."""
-    dim, descending = rest[-2:]  # behind `stable`, where that is given
+    dim, descending = rest[-2:]  # after `stable`, if that is given
     if rank(x) == 0:
         return x, constant(g, 0)
     axis = axis_of(x, dim)
@@ -137,7 +137,7 @@ def _median(g: Any, x: Any, dim: Any = None, keep: Any = None) -> Any:
 
 
 def _prefixes(g: Any, x: Any, axis: int, rest: float, name: str) -> tuple[Any, int]:
-    """A tensor with one dimension more, behind `axis`: what comes up to each place, and `rest` beyond it; and its axis."""
+    """A tensor with one more dimension, after `axis`: what comes up to each place, and `rest` beyond it; and its axis."""
     count = _size(x, axis, name)
     if count > _MOST_OF_AXIS:
         raise CompileError(f"{name} of {count} elements is not compiled; at most {_MOST_OF_AXIS} are")

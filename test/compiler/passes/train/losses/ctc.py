@@ -8,7 +8,7 @@ import torch
 def cases(draw):
     lengths = lambda *values: torch.tensor(values)
     x = draw(7, 4, 5).log_softmax(2)
-    label = torch.tensor([[1, 2, 3], [2, 2, 1], [4, 0, 0], [0, -7, 99]])  # repeated; what is behind a length may be anything
+    label = torch.tensor([[1, 2, 3], [2, 2, 1], [4, 0, 0], [0, -7, 99]])  # repeated; elements after a length may be anything
     inputs = {"input_lengths": lengths(7, 5, 3, 6), "target_lengths": lengths(3, 3, 1, 0)}  # one without labels
     loss = torch.nn.CTCLoss
     yield "ctc", "ctc:labels=3", x, label, loss(), inputs

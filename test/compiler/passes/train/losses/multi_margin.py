@@ -14,7 +14,7 @@ def cases(draw):
     yield "multi_margin_margin", "multi_margin:margin=0.25,p=2,reduction=sum", x, label, torch.nn.MultiMarginLoss(margin=0.25, p=2, reduction="sum")
     yield "multi_margin_one_sample", "multi_margin", draw(6), torch.tensor(4), torch.nn.MultiMarginLoss()
     some = label.clone()
-    some[2] = -100  # PyTorch ignores none: those that count alone
+    some[2] = -100  # PyTorch ignores none: only those that count
     yield "multi_margin_ignored", "multi_margin", x, some, lambda x, y: torch.nn.MultiMarginLoss()(x[y != -100], y[y != -100])
     y = torch.tensor([[1, 0, 2], [2, 2, 1]])
     yield ("multi_margin_last_axis", "multi_margin:axis=-1", draw(2, 3, 4), y,

@@ -46,11 +46,11 @@ class _Warmup(_LRScheduler):
         self._num_warmup_steps = warmup * total_steps
 
     def _progress(self, step: int) -> float:
-        """Of the part behind the rise: 0 where it begins, 1 at its end."""
+        """The share of the part after the rise: 0 where it begins, 1 at its end."""
         return (step - self._num_warmup_steps) / max(1.0, self.total_steps - self._num_warmup_steps)
 
     def _share(self, step: int, base: float) -> float:
-        """Of the base, behind the rise."""
+        """The share of the base after the rise."""
         raise NotImplementedError
 
     def get_lr(self, train_step_info: TrainStepInfo) -> list[float]:
