@@ -18,12 +18,12 @@ const FlagGroup &targetFlags() {
                "gfx1100",
            .sentence = "Make code for host, native, all, or a target by name",
            .text =
-               R"(`host` (default): x86-64 and its levels v3 and v4, which runs on all such machines; `all`: those, `aarch64`,
-`armv7`, `riscv64`, `riscv64-v` and `wasm32` ([devices](../devices.md)); `native`: all that this machine has, its matrix
-unit (AMX) for large products and its products of pairs of bf16 (AVX512-BF16, on AMD's processors, where they are faster
-than f32) included; it compiles in a third of the time. Or a level by name; or a microcontroller: `cortex-m4`,
-`cortex-m7`, `cortex-m33`, `cortex-m55`; or GPUs ([GPUs](../gpu.md)): NVIDIA's `sm_80`, `sm_86`, `sm_89`, `sm_90`,
-`sm_90a`, `sm_100`, `sm_120`, AMD's `gfx90a`, `gfx942`, `gfx1100`. Repeatable, also mixed.)"},
+               R"(`host` (default): every level of x86-64, so that the code runs on any such machine. `all`: those, `aarch64`, `armv7`,
+`riscv64`, `riscv64-v` and `wasm32` ([devices](../devices.md)). `native`: only this machine, with its matrix unit (AMX) for
+large products, and its products of pairs of bf16 (AVX512-BF16, on AMD's processors, where they are faster than f32); this
+compiles faster. By name: a level; a microcontroller (`cortex-m4`, `cortex-m7`, `cortex-m33`, `cortex-m55`); or a GPU
+([GPUs](../gpu.md)), NVIDIA's `sm_80`, `sm_86`, `sm_89`, `sm_90`, `sm_90a`, `sm_100`, `sm_120`, AMD's `gfx90a`, `gfx942`,
+`gfx1100`. Repeatable, also mixed.)"},
           {.name = "opt",
            .value = "speed|size",
            .type = FlagType::Choice,
