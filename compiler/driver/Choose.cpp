@@ -1,4 +1,4 @@
-// What could be trained instead, planned.
+// Plans of other tensors to train.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Choose.h"
 
@@ -23,7 +23,7 @@ static std::vector<std::string> listTrained(const Compiled &placed) {
   return names;
 }
 
-/// What a placed program takes, and trains.
+/// The memory of a placed program, and the tensors that it trains.
 static report::TrainChoice describeChoice(const std::string &what, Compiled &placed) {
   report::TrainChoice choice;
   choice.what = what;
@@ -48,7 +48,7 @@ std::vector<report::TrainChoice> planChoices(CompileOptions options, Compiled &a
   return planned;
 }
 
-/// What a placed program takes as a session, and trains.
+/// The memory of a placed program as a session, and the values that it trains.
 static void describeSet(Compiled &placed, uint32_t workers, report::UpdateSet &set) {
   const std::map<std::string, int64_t> &parts = placed.facts.trainedInPart;
   for (const legalize::InitializerReport &item : placed.facts.initializers)

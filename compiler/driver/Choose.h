@@ -1,4 +1,4 @@
-// What could be trained instead, planned.
+// Plans of other tensors to train.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -18,8 +18,8 @@ namespace ortc::driver {
 Status checkFit(const CompileOptions &options);
 
 /// The sets of --fit, the first of which is `asked`: what compile() has made of `options`, up to the phase `place`.
-/// Each other one is compiled as far, after `progress` is told of it. What cannot be planned, such as tensors that no
-/// gradient reaches, is left out.
+/// Each other one is compiled as far, after a call of `progress`. Sets that cannot be planned, such as tensors that no
+/// gradient reaches, are left out.
 std::vector<report::UpdateSet> planSets(CompileOptions options, Compiled &asked,
                                         const std::function<void(const std::string &what)> &progress);
 

@@ -1,4 +1,4 @@
-// What the phase `legalize` is asked for.
+// The options of the phase `legalize`.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/LegalizeOptions.h"
 

@@ -11,7 +11,7 @@ namespace ortc::driver {
 /// The place in the order in which phases run; their number where no phase has the name.
 size_t findPhase(llvm::StringRef name);
 
-/// What a phase that there is does, for people who wait: "fusing kernels".
+/// The work of a phase that there is, for people who wait: "fusing kernels".
 const char *describePhase(llvm::StringRef name);
 
 } // namespace ortc::driver

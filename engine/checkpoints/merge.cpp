@@ -130,7 +130,7 @@ static Status average(const std::string &name, const Sources &sources, const std
   return checkResult(name, first.type, result.data);
 }
 
-/// What all files say alike; where a training stands, and the roles of tensors, all of it or nothing.
+/// Entries that all files share; the position of a training, and the roles of tensors, as a whole or not at all.
 static std::map<std::string, std::string> commonMetadata(const Sources &sources) {
   std::map<std::string, std::string> common = sources.front()->getMetadata();
   std::set<std::string> differing; ///< beginnings of keys

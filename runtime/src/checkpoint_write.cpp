@@ -96,7 +96,7 @@ const char *roleOf(const ortc_file_tensor &tensor) {
   return findText("state\0scalar\0buffer", isOfModel ? 2 : tensor.role - ORTC_ROLE_STATE);
 }
 
-/// What is written of all tensors, one part after the other.
+/// Written for all tensors, one part after the other.
 enum class TensorPart { Roles, Entries, Data };
 
 /// The whole file but the length in front.

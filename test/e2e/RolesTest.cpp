@@ -162,7 +162,7 @@ TEST(OldCheckpointTest, LoadsAndIsABaseOfDeltas) {
   EXPECT_TRUE(buffers.count("1.running_mean"));
   expected.merge(buffers);
   EXPECT_EQ(changed, expected);
-  // What is merged of both says no roles, and of two new ones says them.
+  // A mean of both says no roles; a mean of two new ones does.
   mustRun({"merge", old, folder / "new", "-o", folder / "mixed", "--quiet"});
   mustRun({"merge", folder / "new", folder / "new", "-o", folder / "merged", "--quiet"});
   EXPECT_EQ(rolesOf(*openFile(folder / "mixed")), rolesOf(*openFile(old)));

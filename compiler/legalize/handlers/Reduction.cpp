@@ -37,7 +37,7 @@ Value firstExtreme(TensorBuilder &b, Value x, int64_t axis, nn::ReduceKind kind)
   return nn::StraightThroughOp::create(b, b.reduce(kind, x, {axis}), b.reshape(first, shape));
 }
 
-/// What one operator reduces by, and gives for no elements.
+/// The function of one operator, and its result for no elements.
 struct Reduction {
   Value (*apply)(Node &n, Value x, Ints axes);
   std::optional<double> (*empty)(ElementType type);
@@ -72,7 +72,7 @@ std::optional<double> greatestOf(ElementType type) {
   return std::ldexp(1.0, static_cast<int>(integer.getWidth()) - 1) - 1;
 }
 
-/// Of integers, the quotient of the sum.
+/// For integers, the quotient of the sum.
 Value meanOf(Node &n, Value x, Ints axes) {
   TensorBuilder &b = n.b;
   if (n.isFloat(0))
