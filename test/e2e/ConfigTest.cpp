@@ -119,9 +119,14 @@ TEST(ConfigBytesTest, RefusesWithThePlace) {
   EXPECT_EQ(runTool({"train", model, "--compile-to", "import", "--write-config", model}).errors,
             "ortc: error: --write-config " + model + " would overwrite the model " + model +
                 "; name another file\n");
-  const std::string names = folder.write("names.txt", "0.*\n"), recipe = folder.write("w.toml", "[train]\n");
-  for (const auto &[flag, value, file] :
-       {std::tuple("--freeze", "@" + names, names), {"--config", recipe, recipe}})
+  const std::string names = folder.write("names.txt", "0.*\n"), recipe = folder.write("w.toml", "[train]\n"),
+                    lion = folder.write("lion.onnx", readFile(sourcePath("functions/lion.onnx"))),
+                    loss = folder.write("loss.onnx", readFile(sourcePath("functions/log_cosh.onnx")));
+  for (const auto &[flag, value, file] : {std::tuple("--freeze", "@" + names, names),
+                                          {"--config", recipe, recipe},
+                                          {"--optimizer", "onnx:" + lion + ":lr=0.1", lion},
+                                          {"--loss", "onnx:" + loss, loss},
+                                          {"--loss", "far=onnx:" + loss + ":weight=0.5", loss}})
     EXPECT_EQ(runTool({"train", model, "-o", folder / "x", flag, value, "--write-config", file}).errors,
               "ortc: error: --write-config " + file + " would overwrite " + flag + " " + file +
                   "; name another file\n");

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "test/tools/Process.h"
+#include "tools/ortc/flags/Flags.h"
 
 using namespace ortc::test;
 using Json = nlohmann::json;
@@ -73,12 +74,32 @@ TEST(FlagsToolTest, HelpOfAFlagHasTheTablesOfTheCompiler) {
   EXPECT_EQ(unknown.text, "ortc: error: unknown flag '--los'; did you mean '--loss'?\n");
 }
 
+/// That of main.cpp; help, pages and completions of a shell have it from there.
+TEST(FlagsToolTest, TheTableHasTheOrderOfHelp) {
+  std::vector<std::string> shown, table;
+  const Json help = listFlags();
+  for (const Json &command : help["commands"])
+    shown.push_back(command["name"]);
+  for (const ortc::tool::CommandRow &command : ortc::tool::listCommands())
+    table.emplace_back(command.name);
+  EXPECT_EQ(shown, table);
+}
+
 /// CLI11 would take the next argument for a value, and drop what it has no place for.
 TEST(FlagsToolTest, EveryArgumentIsTakenOrRefused) {
   const std::pair<Arguments, const char *> cases[] = {
       {{"train", "m.onnx", "-o", "x", "--report=", "--quiet"}, "--report needs a value"},
       {{"ops", "--", "--foo"},
        "unexpected argument '--foo'; flags stand after the command; ortc ops --help lists what there is"},
+      {{"help", "train", "loss", "extra"},
+       "unexpected argument 'extra'; ortc help takes a command and a flag"},
+      {{"eval", "artifact", "--data", "a.npz", "b.npz"},
+       "unexpected argument 'b.npz': --data takes one value; quotes keep a shell from making several of a "
+       "pattern: --data '*.npz'"},
+      {{"eval", "artifact", "--data=a.npz", "b.npz"},
+       "unexpected argument 'b.npz'; ortc eval --help lists what there is"},
+      {{"eval", "artifact", "--quiet", "b.npz"},
+       "unexpected argument 'b.npz'; ortc eval --help lists what there is"},
       {{"--quiet", "ops"},
        "unexpected argument '--quiet'; flags stand after the command; ortc ops --help lists what there is"}};
   for (const auto &[arguments, message] : cases) {
@@ -101,6 +122,9 @@ TEST(FlagsToolTest, WordsAreThoseOfTheCompiler) {
   EXPECT_EQ(run({"flags", "trian"}).text, "ortc: error: unknown command 'trian'; did you mean 'train'?\n");
   EXPECT_EQ(run({"flags", "--json", "--man"}).text,
             "ortc: error: --json, --markdown and --man exclude each other; choose one\n");
+  EXPECT_EQ(run({"flags", "train", "loss", "--json"}).text,
+            "ortc: error: --json has all flags of a command; leave loss out\n");
+  EXPECT_EQ(run({"flags", "train", "loss", "--markdown"}).text, run({"flags", "train", "loss"}).text);
   EXPECT_NE(run({"flags"}).text.find("\ntrain --clip-norm X: Clip the norm of all gradients together\n"),
             std::string::npos);
 }

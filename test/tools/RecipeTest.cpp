@@ -211,7 +211,7 @@ TEST(RecipeTest, WritesWhatItReads) {
                                              {"seed", "007"},
                                              {"accumulate", "4:by=tokens"},
                                              {"loss-scale", "1e3"},
-                                             {"memory-budget", "65536"},
+                                             {"memory-budget", "065536"},
                                              {"gradients", ""},
                                              {"freeze", "a\\.b\"c"},
                                              {"freeze", "it's\\"},
@@ -233,7 +233,7 @@ TEST(RecipeTest, WritesWhatItReads) {
                   "accumulate = \"4:by=tokens\"\n"
                   "loss-scale = 1e3\n"
                   "gradients = true\n"
-                  "memory-budget = 65536\n"
+                  "memory-budget = \"065536\"\n" // strings are kept as they are
                   "\n[train.binding.\"one two\"]\n"
                   "shape = [\n  \"batch=1\",\n  \"seq=2\",\n]\n"
                   "\n[train.binding.b]\n");

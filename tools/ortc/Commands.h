@@ -2,9 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <set>
 #include <string>
 
 #include "tools/ortc/CommandLine.h"

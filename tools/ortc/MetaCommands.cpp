@@ -1,6 +1,5 @@
 // The commands about commands: flags, completion, help.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "support/EditDistance.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/flags/Completion.h"
 #include "tools/ortc/flags/Help.h"
@@ -15,9 +14,7 @@ static Expected<const Command *> findCommand(const Tool &tool, const std::string
       return &command;
     names.emplace_back(command.row->name);
   }
-  const std::string meant = suggestWord(name, names);
-  return Status::refusal("unknown command '" + name + "'" +
-                         (meant.empty() ? "; ortc --help lists what there is" : meant));
+  return Status::refusal(describeUnknown("command", name, names, "ortc"));
 }
 
 /// A flag with or without its dashes.
@@ -29,9 +26,8 @@ static Expected<const FlagRow *> findFlag(const Command &command, const std::str
   for (const FlagGroup &group : command.row->groups)
     for (const FlagRow &flag : group.rows)
       names.push_back("--" + std::string(flag.name));
-  const std::string meant = suggestWord("--" + bare, names), owner = std::string("ortc ") + command.row->name;
-  return Status::refusal("unknown flag '--" + bare + "'" +
-                         (meant.empty() ? "; " + owner + " --help lists what there is" : meant));
+  return Status::refusal(
+      describeUnknown("flag", "--" + bare, names, std::string("ortc ") + command.row->name));
 }
 
 static int print(const std::string &text) {
@@ -86,6 +82,10 @@ void addFlagsCommand(Tool &tool, const std::string &about) {
   line.setAction([state, &tool, about] {
     if (state->json + state->markdown + state->man > 1)
       return reportError("--json, --markdown and --man exclude each other; choose one", 2);
+    if (!state->flag.empty() && (state->json || state->man))
+      return reportError(std::string(state->json ? "--json" : "--man") +
+                             " has all flags of a command; leave " + state->flag + " out",
+                         2);
     return printFlags(tool, about, state->command, state->flag,
                       state->json       ? "json"
                       : state->markdown ? "markdown"

@@ -13,7 +13,6 @@
 
 #include "engine/signals.h"
 #include "engine/stack.h"
-#include "support/EditDistance.h"
 #include "support/FileGuard.h"
 #include "support/OutputPaths.h"
 #include "tools/ortc/CommandLine.h"
@@ -60,24 +59,20 @@ static std::vector<std::string> listCommands(const CLI::App &app) {
   return names;
 }
 
-/// The word that was meant, or where all of them are.
-static std::string suggest(const std::string &word, const std::vector<std::string> &words,
-                           const std::string &name) {
-  const std::string meant = suggestWord(word, words);
-  return meant.empty() ? "; " + name + " --help lists what there is" : meant;
-}
-
 /// The flag before an argument, with only other arguments between: "" where none is, or where it takes no value. A
 /// shell makes such arguments of a pattern that is not quoted.
 static std::string findFlagBefore(const std::string &argument, const CLI::App &command,
                                   const std::vector<std::string> &line) {
-  auto at = std::find(line.begin(), line.end(), argument), flag = at;
-  while (flag != line.begin() && !flag[-1].starts_with("-"))
-    --flag;
-  if (at == line.end() || flag == line.begin() || at - flag < 1)
+  auto at = std::find(line.begin(), line.end(), argument), value = at;
+  while (value != line.begin() && !value[-1].starts_with("-"))
+    --value;
+  if (at == line.end() || value == line.begin() || at == value)
     return "";
-  const CLI::Option *option = command.get_option_no_throw(flag[-1]);
-  return option && option->get_type_size() > 0 ? flag[-1] : "";
+  const std::string &given = value[-1];
+  const tool::FlagRow *flag = tool::findCommand(command.get_name())->findGiven(given);
+  bool takesNext = flag && flag->type != tool::FlagType::Switch &&
+                   (given == "--" + std::string(flag->name) || given.size() == 2);
+  return takesNext ? given : "";
 }
 
 /// Says which argument nobody knows; "" when all are known.
@@ -90,10 +85,10 @@ static std::string describeExtras(const CLI::App &app, const std::vector<std::st
       return argument + " needs the compiler, which this ortc was built without";
     if (argument.starts_with("-")) {
       const std::string flag = argument.substr(0, argument.find('='));
-      return "unknown flag '" + flag + "'" + suggest(flag, listFlags(command), name);
+      return tool::describeUnknown("flag", flag, listFlags(command), name);
     }
     if (isTool)
-      return "unknown command '" + argument + "'" + suggest(argument, listCommands(app), name);
+      return tool::describeUnknown("command", argument, listCommands(app), name);
     if (const std::string flag = findFlagBefore(argument, command, line); !flag.empty())
       return "unexpected argument '" + argument + "': " + flag +
              " takes one value; quotes keep a shell from making several of a pattern: " + flag + " '*.npz'";
@@ -112,7 +107,10 @@ static std::string describeExtras(const CLI::App &app, const std::vector<std::st
 static std::optional<int> answerHelp(const tool::Tool &tool, const std::vector<std::string> &line) {
   if (line.empty())
     return std::nullopt;
-  if (line[0] == "help" && line.size() <= 3 && (line.size() < 2 || !line[1].starts_with("-")))
+  if (line[0] == "help" && line.size() > 3 && !line[1].starts_with("-"))
+    return tool::reportError("unexpected argument '" + line[3] + "'; ortc help takes a command and a flag",
+                             2);
+  if (line[0] == "help" && (line.size() < 2 || !line[1].starts_with("-")))
     return tool::explain(tool, kAbout, line.size() > 1 ? line[1] : "", line.size() > 2 ? line[2] : "");
   constexpr std::string_view kPrefix = "--help-";
   for (const std::string &argument : line)
@@ -138,12 +136,29 @@ static std::string locate(const tool::Recipe &recipe, const std::string &message
                                    : message;
 }
 
+/// The file of "onnx:FILE:KEY=VALUE,..." (an optimizer) or "NAME=onnx:FILE@OUTPUT" (a loss); "" for other values.
+static std::string findFunctionFile(const tool::FlagRow &row, const std::string &value) {
+  constexpr std::string_view kPrefix = "onnx:";
+  const bool isLosses = row.type == tool::FlagType::Losses;
+  const size_t begin = isLosses && !value.starts_with(kPrefix) ? value.find('=') + 1 : 0;
+  if ((!isLosses && row.type != tool::FlagType::Spec) || value.compare(begin, kPrefix.size(), kPrefix) != 0)
+    return "";
+  std::string file = value.substr(begin + kPrefix.size());
+  if (isLosses)
+    file = file.substr(0, file.rfind('@'));
+  for (size_t keys; (keys = file.rfind(':')) != file.npos && file.find('=', keys) != file.npos;)
+    file.resize(keys);
+  return file;
+}
+
 /// Refuses outputs that are the recipe, or a file that a value names beside other things: commands know of their other
 /// inputs.
 static Status checkInputs(const tool::Tool &tool, const tool::Recipe &recipe) {
   std::vector<NamedFile> inputs{{"--config", recipe.file}};
   for (const auto &[row, value] : tool.given) {
     const std::string flag = "--" + std::string(row->name);
+    if (const std::string file = findFunctionFile(*row, value); !file.empty())
+      inputs.push_back({flag, file});
     if (row->type == tool::FlagType::Pattern && value.starts_with("@"))
       inputs.push_back({flag, value.substr(1)});
     else if (flag == "--mask" || flag == "--teacher")

@@ -4,8 +4,6 @@
 
 namespace ortc::tool {
 
-static const FlagRow kQuiet = {.name = "quiet", .sentence = "Print nothing but errors"};
-
 static FlagRow makeOutput(const char *sentence) {
   return {.name = "output",
           .letter = 'o',
@@ -60,7 +58,7 @@ Other tensors that were trained are not in them.)"},
             {.name = "training",
              .sentence = "Write the graph as it was compiled, for training",
              .text = "Everything that the graph does in training, it does there, too."},
-            kQuiet}}}};
+            quietFlag()}}}};
 }
 
 CommandRow describeInspect() {
@@ -86,7 +84,7 @@ CommandRow describeDelta() {
              .text =
                  R"(To the nearest of 255 multiples of a scale, which each 256 of them share: an error of at most half
 a scale.)"},
-            kQuiet}}}};
+            quietFlag()}}}};
 }
 
 CommandRow describeMerge() {
@@ -111,7 +109,7 @@ CommandRow describeMerge() {
               .type = FlagType::File,
               .sentence = "Add the mean of deltas to this checkpoint",
               .text = "A checkpoint, or an artifact with its initial weights."},
-             kQuiet}}},
+             quietFlag()}}},
       .example = "ortc merge a.safetensors b.safetensors --weights 120,80 -o mean.safetensors"};
 }
 
@@ -137,7 +135,7 @@ digits or base64. Anything else is refused, also a key with a password.)"},
               .type = FlagType::File,
               .sentence = "Make a key first: FILE, and FILE.pub with its public half",
               .text = R"(Only its owner may read FILE; a file that is there is never replaced (status 2).)"},
-             kQuiet}}},
+             quietFlag()}}},
       .example = "ortc sign --new-key signing.key && ortc sign artifacts/digits --key signing.key"};
 }
 
@@ -156,7 +154,7 @@ CommandRow describeVerify() {
                  R"(PEM as `openssl pkey -pubout` writes it (SPKI), or its 32 bytes in hexadecimal digits or base64. No
 signature, one that is cut, or one by another key is refused (status 2); damage that a hash finds is a failure (status 1),
 as without the flag.)"},
-            kQuiet}}}};
+            quietFlag()}}}};
 }
 
 } // namespace ortc::tool

@@ -28,6 +28,15 @@ const FlagRow *CommandRow::find(std::string_view flag) const {
   return nullptr;
 }
 
+const FlagRow *CommandRow::findGiven(std::string_view argument) const {
+  for (const FlagGroup &group : groups)
+    for (const FlagRow &row : group.rows)
+      if (argument.substr(0, argument.find('=')) == "--" + std::string(row.name) ||
+          (row.letter && argument.starts_with("-" + std::string(1, row.letter))))
+        return &row;
+  return nullptr;
+}
+
 std::string CommandRow::getUsage() const {
   std::string usage = std::string("ortc ") + name;
   for (const ArgumentRow &argument : arguments) {
@@ -52,6 +61,8 @@ std::vector<std::string> Command::listWords(const FlagRow &flag) const {
       words.push_back(word.name);
   return words;
 }
+
+FlagRow quietFlag() { return {.name = "quiet", .sentence = "Print nothing but errors"}; }
 
 /// Every command that works takes a recipe.
 static CommandRow withRecipe(CommandRow command, bool writes = false) {
@@ -117,17 +128,17 @@ CommandRow describeHelp() {
 const std::vector<CommandRow> &listCommands() {
   static const std::vector<CommandRow> commands = {withRecipe(describeTrain(), /*writes=*/true),
                                                    withRecipe(describePlan()),
+                                                   withRecipe(describeCheck()),
+                                                   describeOps(),
                                                    withRecipe(describeRun()),
-                                                   withRecipe(describeEval()),
                                                    withRecipe(describeReport()),
+                                                   withRecipe(describeEval()),
                                                    withRecipe(describePredict()),
                                                    withRecipe(describeGradients()),
                                                    withRecipe(describeExport()),
+                                                   describeInspect(),
                                                    withRecipe(describeDelta()),
                                                    withRecipe(describeMerge()),
-                                                   withRecipe(describeCheck()),
-                                                   describeOps(),
-                                                   describeInspect(),
                                                    withRecipe(describeSign()),
                                                    withRecipe(describeVerify()),
                                                    describeFlags(),

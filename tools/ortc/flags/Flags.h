@@ -80,6 +80,8 @@ struct CommandRow {
   const char *example = ""; ///< lines with \n between them
 
   const FlagRow *find(std::string_view flag) const;
+  /// The flag that an argument of the command line begins with, "--report=FILE" or "-oDIR"; null where it is none.
+  const FlagRow *findGiven(std::string_view argument) const;
   /// "ortc train MODEL -o DIR [flags]": with the flags that are needed.
   std::string getUsage() const;
 };
@@ -124,6 +126,8 @@ const FlagGroup &trainModeFlags(); ///< how the model computes in training
 const FlagGroup &updateFlags();
 const FlagGroup &entryFlags(); ///< what steps take and give
 const FlagGroup &targetFlags();
+/// --quiet of commands that print nothing but errors with it.
+FlagRow quietFlag();
 
 CommandRow describeTrain();
 CommandRow describePlan();

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "support/EditDistance.h"
+
 namespace ortc::tool {
 
 /// Words in lines of at most `width` columns that begin with `indent` blanks.
@@ -121,6 +123,13 @@ std::string describeFlag(const Command &command, const FlagRow &flag) {
     text += fill("Values: " + joinLines(flag.words), 2);
   auto vocabulary = command.vocabularies.find(flag.name);
   return text + (vocabulary == command.vocabularies.end() ? "" : describeVocabulary(vocabulary->second));
+}
+
+std::string describeUnknown(const std::string &kind, const std::string &word,
+                            const std::vector<std::string> &words, const std::string &owner) {
+  const std::string meant = suggestWord(word, words);
+  return "unknown " + kind + " '" + word + "'" +
+         (meant.empty() ? "; " + owner + " --help lists what there is" : meant);
 }
 
 std::string describeTool(const std::string &about, const std::vector<Command> &commands) {

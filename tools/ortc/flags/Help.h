@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "tools/ortc/flags/Flags.h"
 
 namespace ortc::tool {
@@ -15,6 +19,10 @@ std::string describeCommand(const Command &command, bool isWhole = false);
 std::string describeFlag(const Command &command, const FlagRow &flag);
 /// `ortc --help`: a line for each command.
 std::string describeTool(const std::string &about, const std::vector<Command> &commands);
+
+/// "unknown command 'trian'; did you mean 'train'?", or where all `words` are listed: `owner` is "ortc" or "ortc NAME".
+std::string describeUnknown(const std::string &kind, const std::string &word,
+                            const std::vector<std::string> &words, const std::string &owner);
 
 /// Text of a table without its Markdown: "[exporters](../exporters.md)" is "exporters". With `bold`, text between
 /// backticks goes between the two marks.

@@ -188,21 +188,11 @@ Expected<std::string> readFile(const std::string &file) {
   return std::move(*text);
 }
 
-/// The flag that an argument names, or null.
-const FlagRow *findNamed(const CommandRow &command, const std::string &argument) {
-  for (const FlagGroup &group : command.groups)
-    for (const FlagRow &row : group.rows)
-      if (argument.substr(0, argument.find('=')) == "--" + std::string(row.name) ||
-          (row.letter && argument.starts_with("-" + std::string(1, row.letter))))
-        return &row;
-  return nullptr;
-}
-
 /// Visits the flags of a command line, with the value of each: null where none follows, or "--flag=" has none.
 void visitFlags(const CommandRow &command, const std::vector<std::string> &arguments,
                 const std::function<void(const FlagRow &, const std::string *value)> &visit) {
   for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
-    const FlagRow *row = findNamed(command, arguments[i]);
+    const FlagRow *row = command.findGiven(arguments[i]);
     if (!row)
       continue;
     std::string value;
@@ -241,7 +231,9 @@ std::string formatValue(const FlagRow &row, const std::string &value) {
                              : takes(row, TomlKind::Integer)
                                  ? (isTomlInteger(formatNumber(value)) ? formatNumber(value) : "")
                                  : "";
-  return number.empty() ? formatTomlString(value) : number;
+  // A string keeps "01024" as it is, and the artifact says it.
+  const bool isString = number.empty() || (number != value && takes(row, TomlKind::String));
+  return isString ? formatTomlString(value) : number;
 }
 
 /// "key = value", or a list.

@@ -43,8 +43,6 @@ static const FlagRow kMetric = {
     .text =
         R"(`accuracy`, `topk:k=5`, `f1`, `auc`, `iou`, `perplexity`, ...: a metric of the [table](eval.md#metrics).)"};
 
-static const FlagRow kQuiet = {.name = "quiet", .sentence = "Print nothing but errors"};
-
 static FlagRow makeBinding(const char *sentence, const char *text = "") {
   return {.name = "binding", .value = "NAME", .type = FlagType::Text, .sentence = sentence, .text = text};
 }
@@ -297,7 +295,7 @@ CommandRow describePredict() {
            {makeOutput("OUT.npz", "Write the outputs into this file",
                        R"(Arrays named as the outputs, slices concatenated along the dimension that the model
 declares as the batch ([Data](run.md#data)), or else along the first.)"),
-            kQuiet}}}};
+            quietFlag()}}}};
 }
 
 CommandRow describeGradients() {
@@ -315,7 +313,7 @@ CommandRow describeGradients() {
                      {"Result",
                       {makeOutput("OUT.safetensors", "Write the loss and gradients into this file",
                                   R"(`loss` and the gradients, in the layouts of the ONNX file.)"),
-                       kQuiet}}}};
+                       quietFlag()}}}};
 }
 
 CommandRow describeReport() {
@@ -340,7 +338,7 @@ office programs and `rsvg-convert` read; other ends, such as `.png`, are refused
              .text =
                  R"(The page then has what entries take, with their bounds, and the largest tensors of the training step. FILE is a
 `manifest.json`, or written by `--report` of [ortc plan](plan.md).)"},
-            kQuiet}}}};
+            quietFlag()}}}};
 }
 
 } // namespace ortc::tool
