@@ -28,13 +28,12 @@ def say_missing(names):
 def need(*names):
     """Skips the rest of a test program, a test module or a test unless all of the packages can be imported.
 
-    A program ends with status 77, or 1 with ORTC_NO_SKIP in the environment; under unittest SkipTest is raised.
+    The program that calls it ends with status 77, or 1 with ORTC_NO_SKIP in the environment; in a module that is imported, SkipTest is raised.
     """
     missing = list_missing(*names)
     if not missing:
         return
-    main = getattr(sys.modules["__main__"], "__spec__", None)
-    if main and main.name == "unittest.__main__":
+    if sys._getframe(1).f_globals["__name__"] != "__main__":
         raise unittest.SkipTest(say_missing(missing))
     print(f"SKIPPED: {say_missing(missing)}")
     sys.exit(1 if os.environ.get("ORTC_NO_SKIP") else 77)
