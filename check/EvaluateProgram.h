@@ -38,8 +38,8 @@ using NamedValues = std::map<std::string, std::vector<double>>;
 struct CodeComparison {
   std::string name;
   int64_t elements = 0;
-  double distance =
-      0; ///< largest difference of two elements, relative to the largest magnitude; infinite where one is finite alone
+  /// largest difference of two elements, relative to the largest magnitude; infinite where one is finite alone
+  double distance = 0;
   bool isGood = true;
 };
 

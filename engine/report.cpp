@@ -43,8 +43,8 @@ Status MetricsFile::writeLine(const std::string &line) {
       continue;
     if (count < 0) {
       Status status = Status::failure(path + ": cannot be written: " + std::strerror(errno));
-      [[maybe_unused]] bool isUndone =
-          before >= 0 && ftruncate(file, before) == 0; // a device has nothing to undo
+      // a device has nothing to undo
+      [[maybe_unused]] bool isUndone = before >= 0 && ftruncate(file, before) == 0;
       return status;
     }
     at += size_t(count);

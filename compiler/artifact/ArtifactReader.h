@@ -24,8 +24,8 @@ struct ArtifactFile {
   Artifact artifact;
   uint64_t bytes = 0, ioBytes = 0;
   uint16_t major = 0, minor = 0;
-  uint8_t hash[32] =
-      {};             ///< of header and section table: identifies the artifact, and is what signatures sign
+  /// of header and section table: identifies the artifact, and is what signatures sign
+  uint8_t hash[32] = {};
   std::string digest; ///< the same in hexadecimal digits
   std::string model;  ///< identifies the model
   std::vector<SectionReport> sections;

@@ -203,8 +203,8 @@ static bool compareInts(arith::CmpIPredicate predicate, int64_t a, int64_t b, un
 static int64_t floatToInt(double value, unsigned width, bool isSigned) {
   if (std::isnan(value))
     return 0;
-  double limit =
-      std::ldexp(1.0, static_cast<int>(isSigned ? width - 1 : width)); // the first number that is too large
+  // the first number that is too large
+  double limit = std::ldexp(1.0, static_cast<int>(isSigned ? width - 1 : width));
   if (value >= limit)
     return isSigned ? llvm::maxIntN(width) : static_cast<int64_t>(llvm::maxUIntN(width));
   if (isSigned)

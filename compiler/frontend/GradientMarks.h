@@ -17,11 +17,14 @@
 
 namespace ortc::frontend {
 
-/// Keys of a model's metadata; their values have one entry a line.
-inline constexpr char kDetachedKey[] =
-    "ortc.detached",                                 ///< names of values: no gradient goes back through them
-    kPaddingKey[] = "ortc.padding",                  ///< VALUE=ROW: of a Gather, the row that is not trained
-    kStraightThroughKey[] = "ortc.straight_through"; ///< OUTPUT=INPUT: the gradient of one goes to the other
+// Keys of a model's metadata; their values have one entry a line.
+
+/// names of values: no gradient goes back through them
+inline constexpr char kDetachedKey[] = "ortc.detached";
+/// VALUE=ROW: of a Gather, the row that is not trained
+inline constexpr char kPaddingKey[] = "ortc.padding";
+/// OUTPUT=INPUT: the gradient of one goes to the other
+inline constexpr char kStraightThroughKey[] = "ortc.straight_through";
 
 /// Marked values, by their names in the file. Those of functions count where the graph, its branches
 /// and loop bodies have none of that name.

@@ -103,8 +103,8 @@ Status packBase(const Model &model, const std::vector<LoraAdapter> &adapters, co
           "is the filter of a convolution; weights of MatMul, Gemm and Gather can be quantised, so give "
           "--lora a pattern without it, or leave --base out");
     const proto::TensorProto &tensor = *initializers.at(adapter.weight);
-    bool isTransposed =
-        adapter.kind == LoraKind::linear && adapter.isTransposed; // rows of a table are its vectors
+    // rows of a table are its vectors
+    bool isTransposed = adapter.kind == LoraKind::linear && adapter.isTransposed;
     PackedShape shape{tensor.dims(isTransposed ? 1 : 0), tensor.dims(isTransposed ? 0 : 1), format};
     int64_t least = std::max(format.block, 2 * PackedFormat::kGroup);
     if (shape.columns < least)

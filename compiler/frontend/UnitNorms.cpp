@@ -21,8 +21,8 @@ namespace {
 struct Slot {
   int node, input;
   std::string initializer;
-  bool learnsNothing =
-      false; ///< the norm has no weights: it stands between Reshapes, or the exporter says so
+  /// the norm has no weights: it stands between Reshapes, or the exporter says so
+  bool learnsNothing = false;
 
   bool operator<(const Slot &other) const {
     return std::tie(node, input) < std::tie(other.node, other.input);

@@ -14,12 +14,12 @@ struct PlanOptions {
   bool release = true; ///< with reorder=false: still run consumer-only steps (updates) as early as possible
   bool inPlace = true; ///< use the in-place candidates
   uint64_t orderWork = 200'000'000; ///< local search over orders
-  uint64_t exactOrderWork =
-      20'000'000;                    ///< all orders of small problems, where the search ends above the bound
+  /// all orders of small problems, where the search ends above the bound
+  uint64_t exactOrderWork = 20'000'000;
   uint64_t boundWork = 200'000'000;  ///< lower bound of the order; a spent limit leaves a weaker bound
   uint64_t offsetWork = 300'000'000; ///< offsets beyond the first placements
-  uint64_t exactWork =
-      50'000'000;           ///< exact offset search for small hard cases where the rest misses max-live
+  /// exact offset search for small hard cases where the rest misses max-live
+  uint64_t exactWork = 50'000'000;
   uint64_t arenaTarget = 0; ///< offsets are good enough when the arena has at most so many bytes
 };
 

@@ -59,8 +59,8 @@ struct Step {
   std::vector<StepId> after;    ///< must run after these (earlier in the source order): write-after-read of
                                 ///< persistent tensors, checks before updates
   uint64_t workspace = 0;       ///< scratch bytes of the step, aligned to kDefaultAlignment
-  uint32_t segment =
-      0; ///< never decreases along the source order; all steps of a segment run before the next
+  /// never decreases along the source order; all steps of a segment run before the next
+  uint32_t segment = 0;
   /// The body of a loop: its steps and the buffers that exist inside one iteration. Buffers of the outer
   /// problem are no part of it (the step's reads and writes keep them alive for the whole loop). The
   /// arena of the body is one more workspace of the step.

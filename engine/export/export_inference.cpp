@@ -21,8 +21,8 @@ static Status readMasks(const Artifact &artifact, bool &findsMasks, std::set<std
     const nlohmann::json none = nlohmann::json::object();
     const nlohmann::json &flags =
         manifest.is_object() && manifest.contains("flags") ? manifest["flags"] : none;
-    Expected<DropoutSpec> dropout =
-        parseDropout(flags.value("dropout", "as-exported")); // which is what others are
+    // which is what others are
+    Expected<DropoutSpec> dropout = parseDropout(flags.value("dropout", "as-exported"));
     if (!dropout)
       return Status::failure(artifact.getPath() + ": its manifest says: " + dropout.getStatus().getMessage());
     findsMasks = dropout->findsMasks;

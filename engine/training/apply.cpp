@@ -121,8 +121,8 @@ public:
 
 private:
   OutputArray array;
-  std::vector<std::vector<uint8_t>> parts =
-      std::vector<std::vector<uint8_t>>(1); ///< for each index of the axes in front
+  /// for each index of the axes in front
+  std::vector<std::vector<uint8_t>> parts = std::vector<std::vector<uint8_t>>(1);
   size_t axis = 0, rowBytes = 0;
   int64_t length = 1, perSample = 0; ///< of a slice, along the axis
 };

@@ -30,8 +30,8 @@ private:
   bool isBetter(double value, bool isMaximum) const;
 
   double factor = 0.1;
-  int64_t patience =
-      10; ///< evaluations without a better one that are waited for; the next one lowers the rate
+  /// evaluations without a better one that are waited for; the next one lowers the rate
+  int64_t patience = 10;
   double threshold = 1e-4;
   bool isRelative = true; ///< a share of the best value, not a distance
   int64_t cooldown = 0;   ///< evaluations after a fall that do not count

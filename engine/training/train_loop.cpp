@@ -162,8 +162,8 @@ Status Trainer::trainStep() {
   ++position.slice;
   ++stepsDone;
   ++epochSteps;
-  TensorView labels =
-      session.view(taken, "loss.count"); // of --accumulate by=tokens, where a step may have none
+  // of --accumulate by=tokens, where a step may have none
+  TensorView labels = session.view(taken, "loss.count");
   epochLoss.add(lastLoss, labels.type == DataType::None ? 1 : loadAsDouble(labels.type, labels.data));
   MetricsFile::Fields fields;
   ORTC_TRY(describeStep(taken, fields));

@@ -85,8 +85,8 @@ private:
   int64_t savedStep = -1, evaluatedStep = -1;
   FiniteCheck finite;
   LossTrend losses; ///< the finite ones
-  int64_t failedStep =
-      -1; ///< the first one of this run with a loss that is not finite, which was said; -1: none
+  /// the first one of this run with a loss that is not finite, which was said; -1: none
+  int64_t failedStep = -1;
   bool isNotFinite = false;  ///< the run has ended for a loss or weights that are not
   std::string updateCounter; ///< the state that counts updates
   bool hasLossScale = false; ///< the artifact has; steps with infinite gradients are skipped

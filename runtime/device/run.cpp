@@ -149,8 +149,8 @@ int32_t Runner::makePlan(const ortc_launch_list &list, Plan **made) {
   int32_t status = check(driver.beginCapture(memory.stream, /*thread-local*/ 1), "began a graph");
   if (!status) {
     status = check(launchAll(list), "launched a kernel");
-    Result result =
-        driver.endCapture(memory.stream, &graph); // also after a failure: the stream is used again
+    // also after a failure: the stream is used again
+    Result result = driver.endCapture(memory.stream, &graph);
     if (!status)
       status = check(result, "captured a graph");
   }

@@ -18,8 +18,8 @@ using namespace ortc;
 namespace {
 
 constexpr uint32_t kLine = 64; ///< bytes of a cache line
-constexpr int kLooks =
-    64; ///< of a waiting thread at the word, before it looks at the clock and lets others run
+/// of a waiting thread at the word, before it looks at the clock and lets others run
+constexpr int kLooks = 64;
 /// How long threads wait awake. Many times what it takes to wake a processor that sleeps, 50 us under a
 /// hypervisor: were both alike, one late waking would keep a step slow for good, because the other side,
 /// which waits for it, falls asleep meanwhile.

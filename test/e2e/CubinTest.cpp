@@ -55,8 +55,8 @@ TEST_P(CubinTest, PtxasTakesEveryKernel) {
   for (const Image &image : images) {
     SCOPED_TRACE(image.target);
     ASSERT_TRUE(image.bytes.starts_with("//"));
-    std::string file =
-        folder.write("image.ptx", image.bytes.substr(0, image.bytes.size() - 1)); // without its NUL
+    // without its NUL
+    std::string file = folder.write("image.ptx", image.bytes.substr(0, image.bytes.size() - 1));
     auto [status, text] = runShell(ptxas + " -v -arch=" + image.target + " -o /dev/null " + file);
     EXPECT_EQ(status, 0) << text;
     std::regex frames("(\\d+) bytes stack frame, (\\d+) bytes spill stores, (\\d+) bytes spill loads");

@@ -450,8 +450,8 @@ TEST_F(DeviceCodeTest, EveryFieldOfTheTablesIsChecked) {
 
 TEST_F(DeviceCodeTest, RandomChangesNeverLeaveTheMemoryOfASession) {
   ASSERT_EQ(device.open(), ORTC_OK);
-  device.fake.runsKernels =
-      false; // with other arguments they may do anything; the stand-in looks at each address
+  // with other arguments they may do anything; the stand-in looks at each address
+  device.fake.runsKernels = false;
   RawCode raw(device);
   const Bytes good = makeDeviceCode().make();
   uint32_t state = 12345;

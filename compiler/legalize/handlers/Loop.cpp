@@ -48,8 +48,8 @@ Value asStack(TensorBuilder &b, Value x) {
 struct Iteration {
   onnx::GraphOp body;
   int64_t count = 0; ///< iterations, at most
-  bool hasCondition =
-      false; ///< Loop: the body takes iteration and condition first, and gives a condition first
+  /// Loop: the body takes iteration and condition first, and gives a condition first
+  bool hasCondition = false;
   SmallVector<Bound> carried;
   SmallVector<Bound> sequences; ///< along the leading dimension
   bool reverse = false;         ///< sequences and stacked results run from the end

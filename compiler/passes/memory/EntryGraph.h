@@ -47,8 +47,8 @@ public:
   struct Destination {
     enum Kind { update, output, gradient, loss, saved } kind;
     mlir::StringAttr name; ///< symbol, output name
-    int64_t index =
-        0; ///< of outputs: position among the external values of its entry; of a loop: among carried or stacked values
+    /// of outputs: position among the external values of its entry; of a loop: among carried or stacked values
+    int64_t index = 0;
     mlir::Type type;                         ///< as the block returns it
     mlir::Attribute dtype = {}, layout = {}; ///< `train.dtype` and `train.layout` of the result
   };

@@ -88,8 +88,8 @@ struct UpdateOptions {
   /// Of bf16 parameters' new values, which are rounded at random; without it to the nearest.
   std::optional<uint64_t> roundingSeed = {};
   NoDecaySpec noDecay = {}; ///< which parameters have no weight decay where their group gives none
-  bool flushesState =
-      false; ///< state below the smallest normal number becomes zero, whatever the processor does
+  /// state below the smallest normal number becomes zero, whatever the processor does
+  bool flushesState = false;
   bool accumulatesLabels = false; ///< gradients are means over all their labels, of kLabelCount each
 };
 

@@ -114,8 +114,8 @@ public:
       ORTC_TRY(search(orders[i], work / count, nullptr));
     uint64_t rounds = isHopeless ? 0 : std::clamp<uint64_t>(work / least, 1, kRounds);
     for (uint64_t i = 0; i < rounds && !isDone(); ++i) {
-      bool isNew =
-          best.number + 1 == searches; // what brought nothing is not tried twice: begin again in that order
+      // what brought nothing is not tried twice: begin again in that order
+      bool isNew = best.number + 1 == searches;
       ORTC_TRY(search(best.order, work / rounds, isNew ? best.search : nullptr));
     }
     if (result.fits || !options.findSmallest)

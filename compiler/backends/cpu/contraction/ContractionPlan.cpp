@@ -209,8 +209,8 @@ static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes, b
 static void planWidening(ContractionPlan &plan, const ContractionSpec &spec) {
   if (!spec.narrow(plan.rowOperand) || plan.areRowsContiguous() || plan.packedRows)
     return;
-  plan.widenedRows =
-      std::lcm(plan.strips[0].rows, plan.strips[1].rows); // what tiles read stays in the first-level cache
+  // what tiles read stays in the first-level cache
+  plan.widenedRows = std::lcm(plan.strips[0].rows, plan.strips[1].rows);
   // A vector more, so that rows of a tile are not in the same cache sets.
   plan.widenedPitch = roundUp(plan.blockDepth(), plan.lanes) + plan.lanes;
   plan.packedRowElements = plan.widenedPitch * std::min(plan.widenedRows, plan.row.size);

@@ -24,8 +24,8 @@ struct ContractionPlan : ContractionAxes {
   bool packLanes = false;     ///< copy the lane operand to the workspace, block by block
   bool packOnce = false;      ///< for all outer indices of a chunk, which share it
   ContractionStrip strips[2]; ///< main strip and edge; empty ones have begin == end
-  int64_t packedRows =
-      0; ///< rows of the main strip that are copied tile by tile before going along the panels
+  /// rows of the main strip that are copied tile by tile before going along the panels
+  int64_t packedRows = 0;
 
   /// Rows of a narrow operand that are extended at once, before they are broadcast element by element; 0: none.
   int64_t widenedRows = 0;

@@ -25,8 +25,8 @@ struct MatrixPlan {
   ContractionDim depth;
   int64_t depthBlock = 0, depthBlocks = 1; ///< of `depth`; a multiple of kTileDepth
   int64_t laneBlock = 0;                   ///< columns that are packed at a time
-  int64_t rowBlock =
-      0; ///< rows that are packed at a time: all of a chunk, once, or one panel again for each block of columns
+  /// rows that are packed at a time: all of a chunk, once, or one panel again for each block of columns
+  int64_t rowBlock = 0;
 
   int64_t outerTotal = 1, outerPerChunk = 1, rowChunk = 0, laneChunk = 0;
   int64_t outerChunks = 1, rowChunks = 1, laneChunks = 1;

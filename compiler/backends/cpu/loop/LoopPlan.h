@@ -19,8 +19,8 @@ inline constexpr int64_t kTile = 16;
 struct LoopPlan {
   int64_t width = 1;  ///< lanes
   int64_t unroll = 1; ///< vectors evaluated side by side
-  int64_t block =
-      1; ///< extent of the lane dimension in a unit of work; a multiple of width * unroll, or all of it
+  /// extent of the lane dimension in a unit of work; a multiple of width * unroll, or all of it
+  int64_t block = 1;
   int64_t blocks = 1; ///< blocks along the lane dimension (1 when it is reduced)
   int64_t units = 1;  ///< parallel positions without the lane dimension, times blocks
   int64_t unitsPerChunk = 1;

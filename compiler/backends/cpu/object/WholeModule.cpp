@@ -43,8 +43,8 @@ static void defineModel(Module &module, const std::vector<std::string> &steps, c
   GlobalVariable *bytes = addConstant(module, ConstantDataArray::get(context, ArrayRef(image)), "image");
   bytes->setAlignment(Align(ORTC_ALIGNMENT));
   auto number = [&](uint64_t value) { return ConstantInt::get(word, value); };
-  constexpr uint64_t kStaticBytes =
-      20; // of ortc_static with pointers of 32 bits; bindings/js/linked.cpp asserts it
+  // of ortc_static with pointers of 32 bits; bindings/js/linked.cpp asserts it
+  constexpr uint64_t kStaticBytes = 20;
   Constant *fields[] = {number(kStaticBytes), number(ORTC_ABI_VERSION), bytes, number(image.size()), table};
   addConstant(module, ConstantStruct::getAnon(fields), "ortc_model", GlobalValue::ExternalLinkage)
       ->setVisibility(GlobalValue::HiddenVisibility);

@@ -20,8 +20,8 @@ inline constexpr llvm::StringLiteral kTaskFunction = "ortc_task";
 struct StepKernel {
   std::string symbol; ///< of the ABI entry
   int64_t chunks = 1; ///< pieces of work
-  bool isParallel =
-      false; ///< worth handing to the pool; otherwise its chunks run in order on the calling thread
+  /// worth handing to the pool; otherwise its chunks run in order on the calling thread
+  bool isParallel = false;
   bool usesWorkspace = false; ///< takes the base of the workers' workspaces as its last pointer
   bool isCheck = false;       ///< `i32 symbol(ptr args, ptr detail)`: not 0 ends the step with that status
   uint32_t traceIndex = 0;    ///< position in the artifact's kernel names

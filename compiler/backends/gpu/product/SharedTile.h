@@ -121,8 +121,8 @@ private:
     ProductAccess &access;
     mlir::Value start;
     Origin origin;
-    std::optional<ElementStrides> strides =
-        {}; ///< where they follow from the first one, which `pointer` leads to
+    /// where they follow from the first one, which `pointer` leads to
+    std::optional<ElementStrides> strides = {};
     mlir::Value pointer = {}, inside = {};
     mlir::Type stored = {};
   };

@@ -218,8 +218,8 @@ private:
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t w : widths)
         sums.push_back(splat(element, 0, w));
-    Value firstColumn =
-        add(mul(group, shape.isDepthwise() ? 0 : sides.groupResult), column); // among all groups
+    // among all groups
+    Value firstColumn = add(mul(group, shape.isDepthwise() ? 0 : sides.groupResult), column);
     if (!phase.isEmpty())
       sums = reduce(phase, grid, rows, group, firstColumn, widths, sums);
     storeTile(phase, grid, rows, firstColumn, widths, sums);

@@ -95,8 +95,8 @@ std::pair<Value, Value> WinogradEmitter::windowPosition(int64_t d, const Winogra
   if (!hasShortPhases(d))
     return {at, Value()};
   int64_t size = shape.filter[d];
-  Value exists =
-      arith::CmpIOp::create(*this, arith::CmpIPredicate::ult, at, index(size)); // nothing negative is
+  // nothing negative is
+  Value exists = arith::CmpIOp::create(*this, arith::CmpIPredicate::ult, at, index(size));
   return {maximum(minimum(at, index(size - 1)), index(0)), exists};
 }
 
