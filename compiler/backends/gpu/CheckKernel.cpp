@@ -1,4 +1,4 @@
-// What ends a step: indices out of range, a loss that is not finite.
+// Checks that end a step: indices out of range, a loss that is not finite.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/CheckKernel.h"
 
@@ -96,7 +96,7 @@ void createGuard(ModuleOp module, StringRef symbol, FloatType loss, const Proces
   StatusBlock status(b, entry->getArgument(1));
   b.guarded(b.less(b.thread(), 1), [&] {
     Value value = b.loadScalar(entry->getArgument(0), b.index(0));
-    // Of what is not finite, the difference from itself is no number.
+    // The difference of a number that is not finite from itself is NaN.
     Value difference = arith::SubFOp::create(b, value, value);
     Value isBad = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, difference, difference);
     Value flag = arith::ConstantOp::create(b, b.getI32IntegerAttr(ORTC_CALL_STOP_ON_NOT_FINITE));

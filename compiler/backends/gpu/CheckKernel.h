@@ -1,4 +1,4 @@
-// What ends a step: indices out of range, a loss that is not finite.
+// Checks that end a step: indices out of range, a loss that is not finite.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -28,14 +28,14 @@ struct GpuKernel {
   double cycles = 0;        ///< of all launches on the machine of `kernels::ReferenceGpu`; 0: not estimated
 };
 
-/// What generators must know beside the kernel.
+/// Facts that generators need besides the kernel.
 struct GeneratorOptions {
   Numerics numerics = Numerics::Fast;
   bool usesTf32 = false; ///< f32 numbers are multiplied as TF32
   /// The kernel writes persistent memory: it does nothing after a step that failed.
   bool isGated = false;
   uint32_t checkName = 0; ///< of an index check: position of the tensor's name in the artifact's check names
-  /// Of each buffer, what its first byte is a multiple of in every call; empty: kBufferAlignment.
+  /// Bytes that the start of each buffer is a multiple of in every call; empty: kBufferAlignment.
   llvm::SmallVector<int64_t> alignments = {};
 
   bool usesFma() const { return numerics == Numerics::Fast; }
@@ -50,9 +50,9 @@ inline constexpr llvm::StringLiteral kThreadsAttribute = "ortc.threads", kBlocks
                                      kResidentAttribute = "ortc.resident";
 /// The address space of what a block shares, of both vendors.
 inline constexpr unsigned kSharedSpace = 3;
-/// Of buffers of the plan, and of memory of the host that is used in place. Slices in loops may have less.
+/// Alignment of buffers of the plan, and of memory of the host that is used in place. Slices in loops may have less.
 inline constexpr int64_t kBufferAlignment = 64;
-/// Of the widest access.
+/// Bytes of the widest access.
 inline constexpr int64_t kAccessBytes = 16;
 /// Bytes that a block may share without asking the driver for more.
 inline constexpr int64_t kSharedBytes = 48 << 10;
@@ -116,7 +116,7 @@ public:
   /// Whether a buffer may share memory with another one of the call.
   bool isInPlace(unsigned buffer) const { return !buffers[buffer].distinct; }
 
-  /// Of the launch that was added last, and of the whole kernel.
+  /// Notes the steps of the launch that was added last, and the cycles of the whole kernel.
   void noteProduct(int64_t steps, double cycles) {
     kernel.launches.back().steps = steps;
     kernel.cycles = cycles;

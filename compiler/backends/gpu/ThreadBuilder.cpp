@@ -1,4 +1,4 @@
-// Short words for the code of one thread.
+// Builds the code that one thread of a block runs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/ThreadBuilder.h"
 
@@ -12,7 +12,7 @@ using Value = ThreadBuilder::Value;
 
 namespace {
 
-/// An index as a value, which may be null, and a constant.
+/// An index as the sum of a value, which may be null, and a constant.
 struct Sum {
   explicit Sum(Value value) : value(value) {
     if (auto whole = ThreadBuilder::constantOf(value)) {
@@ -160,8 +160,8 @@ Value ThreadBuilder::runAssembly(Type result, StringRef text, StringRef constrai
   return result ? assembly.getRes() : Value();
 }
 
-/// An index that LLVM knows nothing of, nor takes for another one: two reads of a special register are one to it where
-/// they are intrinsics.
+/// An index that LLVM knows nothing about. LLVM merges two reads of a special register by intrinsics, but not two by
+/// assembly.
 Value ThreadBuilder::readByAssembly(StringRef text, StringRef constraints, ValueRange operands) {
   return arith::IndexCastUIOp::create(*this, getIndexType(),
                                       runAssembly(getI32Type(), text, constraints, operands));
@@ -236,7 +236,7 @@ Value ThreadBuilder::byWords(Value value, llvm::function_ref<Value(Value)> move)
   return isa<FloatType>(type) ? arith::BitcastOp::create(*this, type, moved).getResult() : moved;
 }
 
-/// Of a wavefront.
+/// The number of the lane in its wavefront.
 Value ThreadBuilder::laneOfWave() {
   Value lane = callIntrinsic(getI32Type(), "llvm.amdgcn.mbcnt.lo", ValueRange{constant32(-1), constant32(0)});
   if (processor.subgroup == 32)

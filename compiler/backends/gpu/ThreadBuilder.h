@@ -1,4 +1,5 @@
-// Short words for the code of one thread.
+// Builds the code that one thread of a block runs: its numbers, barriers, exchanges between lanes, arithmetic on
+// indices, memory, assembly and conditions, for both vendors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -7,7 +8,8 @@
 
 namespace ortc::gpu {
 
-/// Builds what a thread of a block does. Blocks and grids have one dimension.
+/// Blocks and grids have one dimension. A warp is kWarp neighbouring threads: half of a wavefront where AMD's have 64
+/// lanes.
 class ThreadBuilder : public LoopBuilder {
 public:
   ThreadBuilder(mlir::Location loc, mlir::OpBuilder &builder, const Processor &processor)
@@ -15,10 +17,11 @@ public:
 
   Value thread(); ///< within the block
   Value block();  ///< within the grid
-  /// The same, read again: what follows from them does not wait in registers from an earlier place on.
+  /// The same numbers, read again: values that are computed from them need not wait in registers since an earlier
+  /// place.
   Value threadAgain();
-  Value blockAgain(); ///< on AMD block(), which is no register of a thread
-  /// While it lives, thread() is what threadAgain() was at its beginning.
+  Value blockAgain(); ///< on AMD block(): it takes no register of a thread
+  /// While an object of this class lives, thread() gives the threadAgain() of its beginning.
   class ThreadAgain {
   public:
     explicit ThreadAgain(ThreadBuilder &b) : b(b), before(b.latest) { b.latest = b.threadAgain(); }
@@ -30,26 +33,30 @@ public:
     ThreadBuilder &b;
     const Value before;
   };
-  /// Ends a branch so that LLVM merges it with no other of equal instructions: it would choose all addresses before the
-  /// branches, which takes a register for each. `number`: which branch. On AMD only.
+  /// Ends a branch with a comment in assembly, so that LLVM merges it with no branch of equal instructions. Merging
+  /// would choose all addresses before the branches, which takes a register for each. `number`: of the branch. Does
+  /// nothing except on AMD.
   void endBranch(int64_t number);
-  /// An index as one of which LLVM knows nothing: what follows from it is computed anew, not kept from an earlier place
-  /// on. It is below 2^31. On AMD only; elsewhere the index itself.
+  /// The index as a value that LLVM knows nothing about: it computes anew what depends on it, and keeps nothing from an
+  /// earlier place. The index is below 2^31. Except on AMD, returns the index itself.
   Value anew(Value at);
-  /// No instruction moves across, so that what is loaded on one side does not wait in registers on the other. AMD only.
+  /// No instruction moves across, so loads of one side do not wait in registers on the other. Does nothing except on
+  /// AMD.
   void separate();
-  /// All threads of the block meet, and see what others have written.
+  /// All threads of the block meet here, and see what the others have written.
   void barrier();
-  /// The warp's lanes see what the others have written.
+  /// The lanes of a warp (on AMD, of a wavefront) meet here, and see what the others have written.
   void warpBarrier();
-  /// The value that the lane `distance` above has; of lanes beyond the warp anything. Any scalar type.
+  /// The value of the lane `distance` above; undefined if that is beyond the warp. Any scalar type.
   Value shuffleDown(Value value, int64_t distance);
-  /// The value of the lane whose number differs by `bit`, a power of two.
+  /// The value of the lane whose number differs by `bit`, a power of two below the warp's lanes (on AMD, the
+  /// wavefront's).
   Value shuffleXor(Value value, int64_t bit);
   /// The value of the warp's first lane.
   Value fromFirstLane(Value value);
 
-  // Indices never leave the range of their type. Constants are added last: places that differ by one share an address.
+  // Arithmetic on indices, which never overflows. Constants are added last, so places that differ by a constant share
+  // an address.
 
   Value add(Value a, Value b);
   Value add(Value a, int64_t b) { return add(a, index(b)); }
@@ -58,10 +65,10 @@ public:
 
   /// A pointer to element `at` of a buffer, in its address space.
   Value pointerTo(Value buffer, Value at);
-  /// So many bytes further.
+  /// The pointer, moved by so many bytes.
   Value advance(Value pointer, Value bytes);
   Value advance(Value pointer, int64_t bytes);
-  /// `count` neighbours as a vector of the `llvm` dialect, in one access: the pointer is a multiple of their bytes.
+  /// Loads `count` neighbours as a vector in one access. The pointer is a multiple of the bytes of all of them.
   Value loadRun(Value pointer, mlir::Type element, int64_t count);
   void storeRun(Value run, Value pointer);
   Value loadFrom(Value pointer, mlir::Type element);
@@ -71,16 +78,16 @@ public:
   /// Assembly that LLVM neither moves nor merges. `result`: null where it has none, a struct where it has several.
   Value runAssembly(mlir::Type result, llvm::StringRef text, llvm::StringRef constraints,
                     mlir::ValueRange operands);
-  /// An intrinsic of LLVM; null `result`: it has none.
+  /// Calls an intrinsic of LLVM. Null `result`: it has none.
   Value callIntrinsic(mlir::Type result, llvm::StringRef name, mlir::ValueRange operands);
-  /// One whose result is a struct of `count` such values.
+  /// Calls one whose result is a struct of `count` values of type `element`.
   llvm::SmallVector<Value> callIntrinsic(mlir::Type element, int64_t count, llvm::StringRef name,
                                          mlir::ValueRange operands);
   Value constant32(int64_t value);
 
   /// if (condition) body().
   void guarded(Value condition, llvm::function_ref<void()> body);
-  /// Values that are `body`'s where the condition holds, and `others` elsewhere.
+  /// Values of `body` where the condition holds, `others` where it does not.
   llvm::SmallVector<Value> guarded(Value condition, mlir::ValueRange others,
                                    llvm::function_ref<llvm::SmallVector<Value>()> body);
   Value less(Value a, Value b) {
@@ -104,7 +111,7 @@ private:
   /// The word that a lane of the wavefront has (AMD).
   Value wordOfLane(Value word, Value lane);
 
-  Value latest; ///< number of the thread; null: as it is read first
+  Value latest; ///< number of the thread inside a ThreadAgain; null outside
 };
 
 } // namespace ortc::gpu

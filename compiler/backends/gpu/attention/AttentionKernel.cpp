@@ -3,8 +3,9 @@
 //
 // A warp makes the scores of 16 rows and of the keys of a step in registers, where a matrix core leaves them: on
 // NVIDIA, lane 4g + q has rows g and g + 8 and, of every eight keys, 2q and 2q + 1; on AMD, lane 16g + r has row r and,
-// of every 16 keys, 4g to 4g + 3 and, of 32 lanes, those 8 further. What follows from them is computed there, and for
-// the product along the keys they already lie as the core takes its rows, or nearly so (MatrixCore::rowsOf).
+// of every 16 keys, 4g to 4g + 3; a wavefront of 32 lanes also has those 8 further. The program between the products
+// runs there. Its results already lie as the core takes rows of the product along the keys, or nearly so
+// (MatrixCore::rowsOf). A half is one of a lane's rows: NVIDIA's lanes have two, AMD's one.
 #include "compiler/backends/gpu/attention/AttentionKernel.h"
 
 #include "compiler/backends/emit/LoopWalk.h"
@@ -70,7 +71,7 @@ private:
   //===--- Where things are ---===//
 
   void place(Value threadNumber, Value block) {
-    // Tiles that see most keys come first, of all heads.
+    // Blocks whose tiles see most keys come first, for all heads.
     int64_t rowTiles = llvm::divideCeilSigned(form.row.size, layout.rows);
     bool isLastFirst =
         range.endOf(rowTiles - 1) - range.firstOf(rowTiles - 1) > range.endOf(0) - range.firstOf(0);
@@ -335,7 +336,7 @@ private:
       at = addMixed(mix, mixed[mix], block, carried, at);
   }
 
-  /// Of a block of keys.
+  /// Scores that a lane has in a block of keys.
   size_t scoresOfLane() const { return kBlockKeys / core.pieceColumns() * core.sumsOfLane(); }
 
   /// The scores of a block of keys, by product; none of those that are not needed.
@@ -381,8 +382,7 @@ private:
     }
   }
 
-  /// Of the sums of instructions beside each other, as `elementsOf` gives them: the row of a lane, and the column from
-  /// its first one on.
+  /// The row of a lane (its half), and the column from the lane's first one on, of element `number` of `elementsOf`.
   int64_t rowOf(int64_t number) const { return core.rowOf(number % core.sumsOfLane()); }
   int64_t columnOf(int64_t number) const {
     return number / core.sumsOfLane() * core.pieceColumns() + core.columnOf(number % core.sumsOfLane());

@@ -1,4 +1,4 @@
-// What a block of attention keeps in shared memory.
+// The tiles that a block of attention keeps in shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/attention/AttentionTiles.h"
 
@@ -32,7 +32,7 @@ static OperandLayout layoutOf(const AttentionTile &tile, int64_t size, int64_t d
 
 namespace {
 
-/// What makes tiles of operands.
+/// Makes tiles of operands.
 struct TileMaker {
   const AttentionForm &form;
   int64_t rows, keys;

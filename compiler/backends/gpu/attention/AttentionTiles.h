@@ -1,4 +1,4 @@
-// What a block of attention keeps in shared memory.
+// The tiles that a block of attention keeps in shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace ortc::gpu {
 
-/// Of shared memory: what every processor of NVIDIA gives a block that asks for it. Those of AMD give kAmdSharedBytes.
+/// Shared memory that every processor of NVIDIA gives a block that asks for it. Those of AMD give kAmdSharedBytes.
 inline constexpr int64_t kAttentionBytes = 96 << 10;
 
 /// Elements of one operand, by two strides.

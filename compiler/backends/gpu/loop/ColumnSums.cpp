@@ -21,7 +21,7 @@ namespace ortc::gpu {
 
 static_assert(kernels::kColumnGroup == kWarp, "a lane has a point");
 
-/// Blocks that a multiprocessor has at least: for two of 800 threads and more ptxas spills.
+/// Blocks that a multiprocessor has at least. With two, ptxas spills in blocks of 800 threads and more.
 static constexpr int64_t kResidentBlocks = 1;
 /// Sums of warps that are loaded side by side on AMD's processors, which have 128 registers for each of 1024 threads.
 static constexpr int64_t kSumsAtOnce = 8;
@@ -40,7 +40,7 @@ public:
     std::rotate(outerReduced.begin(), found, found + 1);
   }
 
-  /// What a thread of a block of the first launch does.
+  /// The first launch: the work of a thread.
   void emit(Value block) {
     lane = b.rem(threads.thread(), kWarp), warp = b.div(threads.thread(), kWarp);
     Value group = cut.chunks == 1 ? block : b.div(block, cut.chunks);
@@ -59,7 +59,7 @@ public:
       emitChunk(emitter);
   }
 
-  /// What the thread of a point does in the second launch.
+  /// The second launch: the work of the thread of a point.
   void join(Value point) {
     ElementEmitter emitter(b, program, buffers, options);
     placePoint(threads, program, emitter, point);
@@ -164,7 +164,7 @@ private:
     return total;
   }
 
-  /// Of a reduction, in scratch: chunk by chunk. Wider sums come first, so each array is aligned to its type.
+  /// The sums of a reduction in scratch, chunk by chunk. Wider sums come first, so each array is aligned to its type.
   Value chunkSums(unsigned r) {
     int64_t at = 0;
     for (unsigned other = 0; other < program.reductions.size(); ++other) {

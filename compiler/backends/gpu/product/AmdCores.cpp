@@ -107,7 +107,7 @@ SmallVector<Value> WmmaCore::multiply(ThreadBuilder &b, MatrixNumber number, Val
       b.callIntrinsic(sums.front().getType(), name, ValueRange{columns.front(), rows.front(), sums.front()})};
 }
 
-/// Of each run of 8 steps, lanes below 16 have the first four, and the lanes 16 above them the others.
+/// In each run of 8 steps, lanes below 16 have the first four, and the lanes 16 above them the others.
 SmallVector<Value> WmmaCore::rowsOf(ThreadBuilder &b, Value lane, MatrixNumber number,
                                     ValueRange words) const {
   Value isLower = b.less(lane, 16);

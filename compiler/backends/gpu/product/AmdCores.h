@@ -32,7 +32,7 @@ public:
 /// MFMA of CDNA 2 and 3, of wavefronts of 64: 16 x 16 times 16 x 16 numbers of 16 bits, and 16 x 4 times 4 x 16 of f32,
 /// of which a fragment takes four.
 ///
-/// Lane l has row or column l % 16, and the steps 4 * (l / 16) + [0, 4). Of f32 numbers the i-th instruction takes the
+/// Lane l has row or column l % 16, and the steps 4 * (l / 16) + [0, 4). For f32 numbers the i-th instruction takes the
 /// i-th of the four. A lane has sums of one column of the second operand, l % 16, and of four rows of the first one,
 /// 4 * (l / 16) + [0, 4).
 class MfmaCore final : public AmdCore {

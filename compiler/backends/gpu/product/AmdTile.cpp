@@ -31,8 +31,8 @@ constexpr Machine kMachines[] = {
     {"gfx1100", 96, 2, 1536, 1, {32, false}, {}},
 };
 
-/// Of a wavefront of 64 lanes, which has registers for 64 x 64 sums; of one of 32; and of one of 32 with parts of f32
-/// numbers, whose fragments take 96 registers.
+/// Tiles for wavefronts of 64 lanes, which have registers for 64 x 64 sums; of 32 lanes; and of 32 lanes with parts of
+/// f32 numbers, whose fragments take 96 registers.
 constexpr MatrixTile kWideTiles[] = {
     {128, 128, 64, 64}, {128, 64, 64, 32}, {64, 128, 32, 64}, {64, 64, 32, 32}};
 constexpr MatrixTile kTiles[] = {{128, 128, 64, 32}, {128, 64, 64, 32}, {64, 128, 64, 32}, {64, 64, 32, 32}};

@@ -11,11 +11,11 @@ namespace ortc::gpu {
 
 /// Warps of a group, and rows of a product, whose columns are a multiple of 8 up to 256, and whose depth is kFragment.
 inline constexpr int64_t kGroupWarps = 4, kGroupRows = 64;
-/// What tiles in shared memory begin at multiples of: chunks are swizzled by bits of their addresses.
+/// Tiles in shared memory begin at multiples of this: chunks are swizzled by bits of their addresses.
 inline constexpr int64_t kGroupAlignment = 1024;
 
-/// A side of a product in shared memory: where it begins, and how lines of 128 bytes, whose chunks of 16 are swizzled
-/// by the number of the line modulo 8, lie behind each other.
+/// A side of a product in shared memory: where it begins, and how its lines of 128 bytes follow each other. Their
+/// chunks of 16 bytes are swizzled by the number of the line modulo 8.
 struct GroupOperand {
   mlir::Value descriptor; ///< i64
   /// Whether neighbours in a line are along the depth; else rows or columns, and lines are steps.
@@ -37,7 +37,7 @@ void fenceSums(ThreadBuilder &b);
 void closeProducts(ThreadBuilder &b);
 /// Waits for all groups but the last `pending`; the sums as they are then.
 llvm::SmallVector<mlir::Value> waitForProducts(ThreadBuilder &b, int64_t pending, mlir::ValueRange sums);
-/// What the thread has written or copied to shared memory is seen by products behind the next barrier.
+/// Products after the next barrier see everything that the thread has written or copied to shared memory.
 void fenceShared(ThreadBuilder &b);
 
 } // namespace ortc::gpu

@@ -1,7 +1,7 @@
 // Products on tensor cores by groups of warps.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products of a step are made while those of the next one begin: a group waits for the step before only. So when all
+// Products of a step are made while those of the next one begin: a group waits only for the step before. So when all
 // threads meet in a step, nobody reads the stage of two steps ago, and copies for a later step go there.
 #include "compiler/backends/gpu/product/GroupProduct.h"
 
@@ -23,7 +23,8 @@ public:
       : b(b), plan(plan), tile(plan.tile), access(access), rows(rows), columns(columns) {}
 
   Sums sum(IndexRange range) {
-    // Steps that are copied ahead: of the stages one is multiplied and one is behind it.
+    // Steps that are copied ahead: of the other two stages, one is multiplied, and products may still read the one
+    // before it.
     const int64_t ahead = tile.stages - 2, stageBytes = SharedTile::stageBytesOf(plan);
     auto copyAt = [&](Value start, Value stage) {
       copyStage(b, access, {start, range.end}, stage, rows, columns);

@@ -4,6 +4,9 @@
 // The lanes of a warp hold three matrices in registers: a fragment of kFragment rows of the product and kFragment steps
 // of its depth, one of as many columns, and sums. Which elements a lane has, and as which values, is the core's. All
 // lanes make an instruction together: none may stand under a condition that lanes decide differently.
+//
+// A warp in product/ and attention/ has `MatrixCore::lanes` lanes: on AMD it is a wavefront of 32 or 64. Elsewhere it
+// has kWarp lanes.
 #pragma once
 
 #include "compiler/backends/gpu/product/Product.h"
@@ -27,9 +30,9 @@ class MatrixCore {
 public:
   virtual ~MatrixCore() = default;
 
-  /// Besides bf16: whether it multiplies f16 numbers without loss, and f32 numbers.
+  /// Whether it multiplies f16 numbers without loss, and whether it multiplies f32 numbers. All multiply bf16 numbers.
   bool hasHalf = true, hasFull = false;
-  /// Lanes of a warp: of AMD's, of a wavefront.
+  /// Lanes of a warp (NVIDIA), or of a wavefront (AMD).
   int64_t lanes = kWarp;
   /// Instructions for the columns of a fragment, one beside the other.
   int64_t pieces = 1;
@@ -39,15 +42,15 @@ public:
   bool readsAcrossDepth = false;
   /// Whether copies to shared memory need no registers.
   bool copies = false;
-  /// Whether loads for the next stage begin before the barrier of this one: ptxas moves none across it, and would move
-  /// them behind the products. A barrier of RDNA's waits for them.
+  /// Whether loads for the next stage begin before the barrier of this one. ptxas moves loads that follow the barrier
+  /// to a place after the products, and moves none across the barrier. A barrier of RDNA waits for loads before it.
   bool loadsBeforeBarrier = false;
   /// Whether LLVM needs all registers for addresses, sums and a tile that is loaded: there is one at a time.
   bool hasFewRegisters = false;
   /// Values that hold the sums of an instruction.
   int64_t sumValues = 1;
   /// A lane's sums of an instruction are runs of `run` neighbours of a row, each `rowStep` rows below the one before,
-  /// or `columnStep` columns behind it in the same row.
+  /// or `columnStep` columns after it in the same row.
   int64_t run = 1, rowStep = 0, columnStep = 0;
   /// So many lanes have a row's sums together; their numbers are multiples of `rowLaneStep` apart.
   int64_t rowLanes = 4, rowLaneStep = 1;
@@ -106,9 +109,9 @@ public:
   virtual mlir::Value roundFull(ThreadBuilder &, mlir::Value value) const { return value; }
 };
 
-/// Null where a processor has none that is known.
+/// The core of a processor. Null if none is known.
 const MatrixCore *findMatrixCore(const Processor &processor);
-/// One for f32 numbers alone, which it rounds to TF32.
+/// Only for f32 numbers, which it rounds to TF32. Null if the processor has no such products.
 const MatrixCore *findTf32Core(const Processor &processor);
 
 } // namespace ortc::gpu

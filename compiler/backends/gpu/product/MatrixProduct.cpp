@@ -93,7 +93,7 @@ private:
     llvm::append_range(none, columns.zeros());
     Value isThere = b.less(range.begin, range.end);
     SmallVector<Value> carried = b.guarded(isThere, none, [&] { return loadAt(range.begin); });
-    // Behind the last stage nobody reads what is carried: zeros would take instructions.
+    // After the last stage nobody reads what is carried: zeros would take instructions.
     SmallVector<Value> anything;
     for (Value unit : none)
       anything.push_back(LLVM::PoisonOp::create(b, unit.getType()));
@@ -179,7 +179,7 @@ private:
     llvm::copy(core.multiply(b, plan.format.number, rows, columns, piece, ValueRange(sums)), sums.begin());
   }
 
-  /// Of a row of sums in shared memory, in elements.
+  /// Distance of rows of sums in shared memory, in elements.
   int64_t pitch() const { return tile.columns + core.sumPadding; }
 
   /// Sums go through shared memory, at `place`, 16 rows of every warp at a time: one loop stores them, neighbours by

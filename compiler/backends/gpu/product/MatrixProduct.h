@@ -6,7 +6,7 @@
 
 namespace ortc::gpu {
 
-/// What the block of this number does. `store`: of a finished sum, by the number of its part.
+/// Emits the work of the block of this number. `store`: of a finished sum, by the number of its part.
 void emitMatrixTile(KernelBuilder &kernel, ThreadBuilder &b, const ProductShape &shape,
                     const MatrixPlan &plan, ProductAccess &access,
                     llvm::function_ref<void(mlir::Value part, mlir::Value product, mlir::Value row,

@@ -107,18 +107,20 @@ static MatrixTile withCopies(const KnownTile &known, const ProductShape &shape, 
   return tile;
 }
 
-/// `isLean`: no places are computed anew, and no numbers pass through registers.
+/// Registers of a thread. `isLean`: places are not computed for each element, and numbers are copied without
+/// registers.
 static int64_t registersOf(const KnownTile &known, const MatrixFormat &format, bool isLean) {
   if (!format.isExact() || format.number == MatrixNumber::f32)
     return 255;
   return isLean ? known.registers : std::max<int64_t>(known.registers, 168);
 }
 
-/// Cycles of a step on the machine of `ReferenceGpu`: of the tensor cores, of all instructions, or of the cache that
-/// the operands come from. Products of groups reach 95 % of the data sheet's rate (arXiv
-/// 2402.13499). Other instructions, as ptxas 13 makes them: an
-/// addition for each sum that is promoted, 5.5 to load and split a f32 number, 2.5 to load and round one, 1 for one of
-/// 16 bits, and 4 where each is loaded by itself. `isAsync`: copies run ahead, else only the next step is loaded.
+/// The cost of a tile on the machine of `ReferenceGpu`. A step takes the most of the cycles of the tensor cores, of all
+/// instructions, and of the cache that operands come from. Products of groups reach 95 % of the data sheet's rate
+/// (arXiv 2402.13499). Other instructions, as ptxas 13 makes them: an addition for each sum that is promoted, 5.5 to
+/// load and split a f32 number, 2.5 to load and round one, 1 for a number of 16 bits, 4 for a number that is loaded by
+/// itself. `isAsync`: copies run ahead; else only the next step is loaded. `areSingle`: numbers of at
+/// least one side are loaded one by one.
 static TileCandidate estimateTile(const KnownTile &known, const ProductShape &shape,
                                   const MatrixFormat &format, bool isAsync, bool areSingle) {
   const MatrixTile &tile = known.tile;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Tensor cores multiply numbers of 16 bits. Operands that are stored so (bf16, f16; integers of 8 bits are exact in
-// bf16) are multiplied as they are. A f32 number is the sum of three bf16 numbers but for 2^-24 of itself, and of the
-// nine products of such parts the six largest are kept: the others are below the last bit. A tensor core truncates its
+// bf16) are multiplied as they are. A f32 number is the sum of three bf16 numbers, except for 2^-24 of itself. Such
+// parts have nine products; the six largest are kept, the others are below the last bit. A tensor core truncates its
 // sums, so the sum of f32 numbers begins anew every kPromotedDepth steps and is added up in f32: it is then closer than
 // a chain of fused multiply-adds (docs/decisions/0060-matrix-core.md). Where the user asks for TF32, a f32 number is
 // rounded to 11 bits instead, and multiplied once (docs/decisions/0061-tf32.md).
@@ -20,7 +20,7 @@ namespace ortc::gpu {
 
 /// Steps after which sums of f32 numbers leave the tensor core.
 inline constexpr int64_t kPromotedDepth = 32;
-/// What a core multiplies of the numbers of both sides.
+/// The numbers that a core multiplies, and into how many of them a number of each side is split.
 struct MatrixFormat {
   MatrixNumber number = MatrixNumber::bf16;
   int64_t rowParts = 1, columnParts = 1; ///< 1 or kWideParts: of a number of each side
@@ -37,8 +37,7 @@ struct MatrixTile {
   int64_t depth = 32;   ///< of a stage
   int64_t stages = 2;   ///< of shared memory
   bool isAsync = false; ///< stages are filled by copies that need no registers
-  /// Products are those of groups of warps (wgmma): warps lie in a column, and the tile's rows go round among them, 16
-  /// for each.
+  /// Products are those of groups of warps (wgmma). Warps lie in a column and take the tile's rows in turn, 16 each.
   bool isGrouped = false;
 
   int64_t extentOf(Side side) const { return side == Side::row ? rows : columns; }
@@ -67,10 +66,10 @@ MatrixFormat formatOf(const ProductShape &shape, const MatrixCore &core);
 /// `usesTf32`: f32 numbers are rounded to TF32, where the processor has such products.
 std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor &processor, bool usesTf32);
 
-/// Those of products of groups.
+/// The tiles of products of groups.
 llvm::SmallVector<MatrixTile> listGroupTiles();
 
-/// What a part of the depth is a multiple of, for tensor cores.
+/// Parts of the depth are multiples of so many steps, for tensor cores.
 inline constexpr int64_t kMatrixPartUnit = 64;
 
 } // namespace ortc::gpu

@@ -144,7 +144,7 @@ private:
     return b.add(b.mul(outer, shape.columns), result.column);
   }
 
-  /// Sums of parts, a part behind the other.
+  /// Sums of parts, one part after the other.
   Value partSums(ThreadBuilder &b, Value scratch) {
     auto type = MemRefType::get({shape.parts * shape.results()}, shape.element);
     return memref::ViewOp::create(b, type, scratch, b.index(0), ValueRange{});

@@ -19,8 +19,8 @@ struct DepthPosition {
   int64_t span = 1;
 };
 
-/// Its digits, as those of a position in a row-major tensor: of `start` alone, which the threads of a block have in
-/// common, where no step reaches a neighbour of the innermost row.
+/// Its digits, as those of a position in a row-major tensor. They come only from `start`, which the threads of a block
+/// have in common, where no step reaches a neighbour of the innermost row.
 llvm::SmallVector<mlir::Value> delinearize(ThreadBuilder &b, const DepthPosition &k,
                                            llvm::ArrayRef<int64_t> sizes);
 

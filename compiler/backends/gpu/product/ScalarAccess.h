@@ -28,7 +28,7 @@ private:
   Place place;
 };
 
-/// What becomes of a finished element. Without an epilogue it is stored as operand 2.
+/// Runs the epilogue on a finished element. Without one, stores the element as operand 2.
 inline void finishElement(ThreadBuilder &b, const Epilogue &epilogue, ScalarAccess::Place place,
                           mlir::Value sum) {
   ScalarAccess access(place);

@@ -101,7 +101,7 @@ Value SharedTile::limit(const Walk &walk, int64_t line, int64_t element, Value i
     Value index = b.add(firstIndex, layout.isAlongDepth ? atLine : atElement);
     inside = b.both(inside, b.less(index, size));
   }
-  if (shape.depth % plan.tile.depth != 0) { // parts are whole stages but for the last
+  if (shape.depth % plan.tile.depth != 0) { // all parts except the last are whole stages
     Value step = b.add(walk.start, layout.isAlongDepth ? atElement : atLine);
     inside = b.both(inside, b.less(step, shape.depth));
   }

@@ -3,17 +3,17 @@
 //
 // A tile has lines of neighbours as the operand has them in memory: along the depth, a line for each row or column of
 // the product; otherwise a line for each step of the depth, unless numbers are transposed on their way. A core that
-// reads along the depth only reads such lines number by number. Lines consist of chunks, as the core reads them at
-// once, whose places within 128 bytes are swizzled by the number of the line, so that neither what fills a tile nor
-// what reads it meets a bank twice. For products of groups, lines longer than 128 bytes are cut into panels, one behind
-// the other.
+// reads only along the depth reads such lines number by number. A line consists of chunks, as many bytes as the core
+// reads at once. The places of chunks within 128 bytes are swizzled by the number of the line, so that threads that
+// fill or read a tile do not meet in a bank. For products of groups, lines longer than 128 bytes are cut into panels,
+// one after the other.
 #pragma once
 
 #include "compiler/backends/gpu/product/MatrixTile.h"
 
 namespace ortc::gpu {
 
-/// Of tiles whose fragments warps load: chunks are swizzled by the numbers of lines, not by addresses.
+/// Alignment of tiles whose fragments warps load: their chunks are swizzled by numbers of lines, not by addresses.
 inline constexpr int64_t kLineAlignment = 128;
 
 class SharedTile {
@@ -23,24 +23,24 @@ public:
   SharedTile(ThreadBuilder &b, const ProductShape &shape, const MatrixPlan &plan, Side side,
              mlir::Value place, mlir::Value firstIndex);
 
-  /// Bytes of all parts of a number, of one stage.
+  /// Bytes of a side in one stage, with all parts of its numbers.
   static int64_t bytesOf(const MatrixPlan &plan, Side side);
   /// The same of both sides.
   static int64_t stageBytesOf(const MatrixPlan &plan) {
     return bytesOf(plan, Side::row) + bytesOf(plan, Side::column);
   }
 
-  /// The stage after this one. Stages are told by how many bytes they are behind the first one.
+  /// The stage after this one. A stage is given as its distance in bytes from the first one.
   static mlir::Value nextStage(ThreadBuilder &b, const MatrixPlan &plan, mlir::Value stage);
 
   /// Begins to copy the depth from `start` on into a stage, by all threads of the block.
   void copy(ProductAccess &access, mlir::Value start, mlir::Value stage);
 
-  /// Load and store do the same in two steps, with registers between them: vectors of kUnit elements, and their parts
-  /// written.
+  /// Load and store do the same in two steps. Between them, vectors of kUnit elements are in registers; `store` splits
+  /// them into parts.
   llvm::SmallVector<mlir::Value> load(ProductAccess &access, mlir::Value start);
   void store(mlir::ValueRange units, mlir::Value stage);
-  /// What `load` would give of zeros.
+  /// The result of `load` for zeros.
   llvm::SmallVector<mlir::Value> zeros();
 
   /// Where the warp that begins at `firstOfWarp` of the tile reads: all that a stage does not change.
@@ -53,31 +53,32 @@ public:
   /// Whether lines of the tile are along the depth.
   bool isAlongDepth() const { return layout.isAlongDepth || isTransposed(); }
 
-  // What products of groups read: lines of 128 bytes, of the whole depth for each row or column, or else of a panel for
-  // each step.
+  // Products of groups read lines of 128 bytes: one of the whole depth for each row or column, or else one of a panel
+  // for each step.
 
-  /// From the first of `count` rows or columns to the first behind them; `count`: a multiple of what a panel has.
+  /// Bytes from the first of `count` rows or columns to the next one after them. `count` is a multiple of those of a
+  /// panel.
   int64_t bytesOfRun(int64_t count) const {
     return layout.isAlongDepth ? count * kLineBytes : count * numberBytes() / kLineBytes * panelBytes();
   }
-  /// From kFragment steps of the depth to the next.
+  /// Bytes from kFragment steps of the depth to the next.
   int64_t bytesOfSteps() const {
     return layout.isAlongDepth ? kFragment * numberBytes() : kFragment * kLineBytes;
   }
-  /// From a panel to the next: all steps of neighbours that have one line each.
+  /// Bytes from a panel to the next. A panel has a line for each step.
   int64_t panelBytes() const { return plan.tile.depth * kLineBytes; }
 
 private:
   /// Elements that a thread loads at a time.
   static constexpr int64_t kUnit = 4;
-  /// Of a panel: in so many bytes chunks are swizzled.
+  /// Bytes of a panel's line, within which chunks are swizzled.
   static constexpr int64_t kLineBytes = 128;
 
   int64_t numberBytes() const { return ortc::gpu::bytesOf(plan.format.number); }
-  /// Of what is swizzled.
+  /// Bytes of a chunk, the unit of swizzling.
   int64_t chunkBytes() const { return plan.core->chunkBytesOf(plan.format.number); }
   int64_t chunk() const { return chunkBytes() / numberBytes(); }
-  /// Whether those of the operand are not, but those of the tile.
+  /// Whether lines of the operand lie across the depth, but those of the tile along it.
   bool isTransposed() const { return !layout.isAlongDepth && !plan.readsAcross; }
   /// Whether fragments are read number by number.
   bool isReadByNumber() const { return !isAlongDepth() && !plan.core->readsAcrossDepth; }
@@ -86,10 +87,10 @@ private:
   int64_t lineBytes() const { return lineElements() * numberBytes(); }
   int64_t partBytes() const { return lines() * lineBytes(); }
   int64_t parts() const { return plan.format.partsOf(side); }
-  /// What swizzles the chunks of a line.
+  /// The number that is xored with the chunks of a line to swizzle them.
   mlir::Value swizzleOf(mlir::Value line);
   int64_t swizzleOf(int64_t line) const;
-  /// Chunks that are swizzled.
+  /// Chunks that are swizzled among each other.
   int64_t swizzledChunks() const { return std::min(lineBytes(), kLineBytes) / chunkBytes(); }
   void prepareNumbers(mlir::Value firstOfWarp);
   llvm::SmallVector<mlir::Value> loadNumbers(mlir::Value stagePlace, int64_t number, int64_t step,
@@ -98,23 +99,24 @@ private:
   mlir::Value offsetOf(mlir::Value line, mlir::Value chunk);
   /// Units (or chunks) of `elements` that each thread moves.
   int64_t movesOf(int64_t elements) const;
-  /// The element that a thread moves first, by the line and within it. Of a transposed tile a line is a step of the
-  /// depth.
+  /// The element that a thread moves first: its line, and its place there. In a transposed tile a line is a step of
+  /// the depth.
   struct Origin {
     mlir::Value line, element;
   };
-  /// What it moves at a time, from there on: pieces of one line. Threads have theirs beside each other.
+  /// The elements that it moves at a time: pieces of one line, counted from the origin. Neighbouring threads have
+  /// neighbouring pieces.
   struct Unit {
     int64_t line = 0;
     llvm::SmallVector<int64_t> pieces;
   };
   Origin originOf(int64_t elements, int64_t piece);
   Unit unitOf(int64_t move, int64_t elements, int64_t piece) const;
-  /// Of a transposed tile a thread moves blocks: kUnit neighbours of each of `blockSteps` steps of the depth.
+  /// In a transposed tile a thread moves blocks: kUnit neighbours of each of `blockSteps` steps of the depth.
   Origin originOfBlocks();
   int64_t blockSteps() const;
   int64_t elementOfBlock(int64_t number) const; ///< from the origin on
-  /// Neighbours of a piece: where they are not loaded together, few, so that a warp's load is of few lines of memory.
+  /// Elements of a piece. Few if they are not loaded together, so that a warp loads from few lines of memory.
   int64_t pieceOf() const { return layout.run >= kUnit ? kUnit : 2; }
   /// The places of what a thread moves of a stage.
   struct Walk {
@@ -142,7 +144,7 @@ private:
   /// Appends `run` neighbours, loaded together.
   void loadRun(const Walk &walk, int64_t line, int64_t element, int64_t run,
                llvm::SmallVectorImpl<mlir::Value> &elements);
-  /// Where an element of a line goes: `further` lines behind `line`.
+  /// The place of an element in shared memory: in the line `further` lines after `line`.
   mlir::Value targetOf(mlir::Value stagePlace, mlir::Value line, int64_t further, mlir::Value element);
   /// Writes neighbours of a line of the tile, all of their parts.
   void storeRun(mlir::Value target, llvm::SmallVector<mlir::Value> rest);

@@ -14,7 +14,7 @@ TensorCore::TensorCore() {
   sumValues = 4, run = 2, rowStep = 8, sumPadding = 8;
 }
 
-/// Of a fragment ldmatrix reads four matrices of 8 x 8 elements: lane 8m + r gives the address of row r of matrix m.
+/// ldmatrix reads a fragment as four matrices of 8 x 8 elements: lane 8m + r gives the address of row r of matrix m.
 /// Rows of matrices of rows go before their depth, and columns of such of columns after it; transposed the other way.
 FragmentPlace TensorCore::placeOf(ThreadBuilder &b, Value lane, Side side, bool isAlongDepth) const {
   Value low = b.rem(lane, 8);

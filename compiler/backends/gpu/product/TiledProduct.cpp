@@ -16,7 +16,7 @@ namespace ortc::gpu {
 /// Threads lie in a square; each has every kSide-th row and a run of columns of the tile.
 static constexpr int64_t kSide = 16;
 static_assert(kSide * kSide == kTileThreads);
-/// Of all tiles. Parts of the depth are whole tiles.
+/// The largest depth of all tiles. Parts of the depth are whole tiles.
 static constexpr int64_t kDeepestTile = 16;
 static_assert(kPartDepthUnit % kDeepestTile == 0);
 
@@ -138,7 +138,7 @@ private:
       Value isThere;
       if (size % extent != 0)
         isThere = b.less(index, size);
-      if (shape.depth % tile.depth != 0) { // parts are whole tiles but for the last
+      if (shape.depth % tile.depth != 0) { // all parts except the last are whole tiles
         Value isDeep = b.less(b.add(k, step), shape.depth);
         isThere = b.both(isThere, isDeep);
       }

@@ -19,7 +19,7 @@ bool isNarrow(const ProductShape &shape);
 /// The tiles that a block can make, with what they take.
 llvm::SmallVector<TileCandidate> listTiles(const ProductShape &shape);
 
-/// What the block of this number does. `store`: of a finished sum, by the number of its part.
+/// Emits the work of the block of this number. `store`: of a finished sum, by the number of its part.
 void emitTile(KernelBuilder &kernel, ThreadBuilder &b, const ProductShape &shape, const ProductTile &tile,
               ProductAccess &access, const MathOptions &options,
               llvm::function_ref<void(mlir::Value part, mlir::Value product, mlir::Value row,
