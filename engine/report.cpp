@@ -52,26 +52,33 @@ Status MetricsFile::writeLine(const std::string &line) {
   return Status();
 }
 
-static std::string joinFields(const MetricsFile::Fields &fields) {
+static std::string formatValue(const EventValue &value) {
+  if (const auto *whole = std::get_if<int64_t>(&value))
+    return std::to_string(*whole);
+  if (const auto *number = std::get_if<double>(&value))
+    return formatJsonNumber(*number);
+  if (const auto *text = std::get_if<std::string>(&value))
+    return formatJsonString(*text);
+  return std::get<RawJson>(value).text;
+}
+
+std::string formatFields(const EventFields &fields) {
   std::string text;
   for (const auto &[key, value] : fields)
-    text += "," + formatJsonString(key) + ":" + value;
+    text += "," + formatJsonString(key) + ":" + formatValue(value);
   return text;
 }
 
-Status MetricsFile::writeStep(int64_t step, int64_t epoch, double loss, double lr, double milliseconds,
-                              const Fields &fields) {
-  if (file < 0)
-    return Status();
+std::string formatStep(const StepEvent &event) {
   char time[32];
-  std::snprintf(time, sizeof(time), "%.4g", milliseconds);
-  return writeLine("{\"step\":" + std::to_string(step) + ",\"epoch\":" + std::to_string(epoch) +
-                   ",\"loss\":" + formatJsonNumber(loss) + ",\"lr\":" + formatJsonNumber(lr) +
-                   ",\"ms\":" + time + joinFields(fields) + "}");
+  std::snprintf(time, sizeof(time), "%.4g", event.milliseconds);
+  return "{\"step\":" + std::to_string(event.step) + ",\"epoch\":" + std::to_string(event.epoch) +
+         ",\"loss\":" + formatJsonNumber(event.loss) + ",\"lr\":" + formatJsonNumber(event.lr) +
+         ",\"ms\":" + time + formatFields(event.numbers) + "}";
 }
 
-Status MetricsFile::writeEvent(const std::string &event, const Fields &fields) {
-  return writeLine("{\"event\":" + formatJsonString(event) + joinFields(fields) + "}");
+std::string formatEvent(const std::string &event, const EventFields &fields) {
+  return "{\"event\":" + formatJsonString(event) + formatFields(fields) + "}";
 }
 
 Reporter::Reporter(bool quiet)

@@ -3,12 +3,36 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "support/Status.h"
 
 namespace ortc::engine {
+
+/// JSON that is some already: objects of --watch and --profile.
+struct RawJson {
+  std::string text;
+};
+using EventValue = std::variant<int64_t, double, std::string, RawJson>;
+/// Keys and values of an event, in the order of its line.
+using EventFields = std::vector<std::pair<std::string, EventValue>>;
+
+/// A training step. `epoch` is the one that it was of; the loss is that of before its update.
+struct StepEvent {
+  int64_t step = 0, epoch = 0;
+  double loss = 0, lr = 0, milliseconds = 0;
+  EventFields numbers; ///< beside those
+};
+
+/// Lines of the metrics file, without the end of a line.
+std::string formatStep(const StepEvent &event);
+std::string formatEvent(const std::string &event, const EventFields &fields);
+/// ",KEY:VALUE" of each.
+std::string formatFields(const EventFields &fields);
 
 /// A file with one JSON object a line, written line by line so that others can follow it. A line that does
 /// not fit on the disk is taken back: all lines are whole.
@@ -19,18 +43,12 @@ public:
   MetricsFile(const MetricsFile &) = delete;
   MetricsFile &operator=(const MetricsFile &) = delete;
 
-  /// Pairs of a key and a value that is JSON already.
-  using Fields = std::vector<std::pair<std::string, std::string>>;
-
   /// Opens (and empties, unless `append`) the file; "" opens nothing, and writing does nothing then.
   Status open(const std::string &path, bool append);
-  /// `fields`: as below, behind the others.
-  Status writeStep(int64_t step, int64_t epoch, double loss, double lr, double milliseconds,
-                   const Fields &fields);
-  Status writeEvent(const std::string &event, const Fields &fields);
+  Status writeLine(const std::string &line);
+  bool isOpen() const { return file >= 0; }
 
 private:
-  Status writeLine(const std::string &line);
   std::string path;
   int file = -1;
 };
@@ -47,6 +65,7 @@ struct EpochEnd {
   int64_t epoch = 0, steps = 0, slices = 0; ///< steps of this run, of `slices` that a whole epoch has
   double loss = 0, seconds = 0;             ///< mean loss of these steps
   std::string evaluation;                   ///< "" or what was found
+  bool isWhole = false;                     ///< the epoch is at its end
 };
 
 /// Text on stdout: a bar that renews itself on a terminal, about twenty lines elsewhere, nothing when quiet.

@@ -120,35 +120,48 @@ Status Artifact::openOn(const std::string &path, Artifact &artifact, const Devic
                            (message.text[0] ? message.text : ortc_status_name(status)));
   artifact.isDevice = hooks.device != nullptr;
   artifact.program.reset(program);
-  artifact.info = {};
-  artifact.info.size = sizeof(artifact.info);
+  return artifact.read();
+}
+
+Status Artifact::adopt(ortc_program *program, const std::string &path, bool isOnDevice, Artifact &artifact) {
+  artifact = Artifact();
+  artifact.path = path;
+  artifact.isDevice = isOnDevice;
+  artifact.program = {program, Close{true}};
+  return artifact.read();
+}
+
+/// What the program says of itself.
+Status Artifact::read() {
+  info = {};
+  info.size = sizeof(info);
   const void *manifest = nullptr;
   uint64_t bytes = 0;
-  if (ortc_program_get_info(program, &artifact.info) != ORTC_OK ||
-      ortc_program_section(program, ORTC_SECTION_MANIFEST, &manifest, &bytes) != ORTC_OK)
-    return Status::failure(artifact.path + ": has no readable manifest; compile it again with ortc train");
+  if (ortc_program_get_info(getProgram(), &info) != ORTC_OK ||
+      ortc_program_section(getProgram(), ORTC_SECTION_MANIFEST, &manifest, &bytes) != ORTC_OK)
+    return Status::failure(path + ": has no readable manifest; compile it again with ortc train");
   std::string text(static_cast<const char *>(manifest), bytes);
-  ORTC_TRY(parseLosses(text, artifact.path, artifact.losses));
-  ORTC_TRY(parseAdapters(text, artifact.path, artifact.adapters));
+  ORTC_TRY(parseLosses(text, path, losses));
+  ORTC_TRY(parseAdapters(text, path, adapters));
   auto json = parseJson<nlohmann::json>(text);
-  artifact.hasWeights = !json.is_object() || !json.contains("flags") || !json["flags"].is_object() ||
-                        !json["flags"].contains("no_weights");
+  hasWeights = !json.is_object() || !json.contains("flags") || !json["flags"].is_object() ||
+               !json["flags"].contains("no_weights");
   if (auto bind = nlohmann::json::json_pointer("/flags/bind");
       json.is_object() && json.contains(bind) && json[bind].is_string())
-    artifact.bound = json[bind];
+    bound = json[bind];
   if (auto lr = nlohmann::json::json_pointer("/optimizer/schedule/lr");
       json.is_object() && json.contains(lr) && json[lr].is_string())
-    ORTC_TRY(Schedule::parse(json[lr], artifact.schedule.emplace()));
+    ORTC_TRY(Schedule::parse(json[lr], schedule.emplace()));
   if (auto outputs = nlohmann::json::json_pointer("/optimizer/step_outputs");
       json.is_object() && json.contains(outputs) && json[outputs].is_array())
     for (const auto &name : json[outputs])
       if (name.is_string())
-        artifact.stepOutputs.push_back(name);
+        stepOutputs.push_back(name);
   BatchTable batches = BatchTable::parse(text);
-  artifact.entries.assign(artifact.info.entry_count, Entry());
-  for (uint32_t i = 0; i < artifact.info.entry_count; ++i)
-    if (Status read = readEntry(program, i, artifact.losses, batches, artifact.entries[i]); !read.isOk())
-      return Status::failure(artifact.path + ": " + read.getMessage());
+  entries.assign(info.entry_count, Entry());
+  for (uint32_t i = 0; i < info.entry_count; ++i)
+    if (Status read = readEntry(getProgram(), i, losses, batches, entries[i]); !read.isOk())
+      return Status::failure(path + ": " + read.getMessage());
   return Status();
 }
 

@@ -43,6 +43,8 @@ public:
   static Status open(const std::string &path, Artifact &artifact, const Device &device);
   /// For this processor; where the artifact has code for other devices alone, for its tensors.
   static Status open(const std::string &path, Artifact &artifact);
+  /// Over a program that somebody else has opened from the file `path`, and keeps open.
+  static Status adopt(ortc_program *program, const std::string &path, bool isOnDevice, Artifact &artifact);
 
   ortc_program *getProgram() const { return program.get(); }
   const std::string &getPath() const { return path; } ///< of model.ortc
@@ -73,8 +75,15 @@ public:
 
 private:
   static Status openOn(const std::string &path, Artifact &artifact, const Device &device, bool mayStore);
+  Status read();
   struct Close {
-    void operator()(ortc_program *program) const { ortc_program_close(program); }
+    Close() : isShared(false) {}
+    explicit Close(bool isShared) : isShared(isShared) {}
+    bool isShared; ///< somebody else keeps it open
+    void operator()(ortc_program *program) const {
+      if (!isShared)
+        ortc_program_close(program);
+    }
   };
   std::string path;
   std::unique_ptr<ortc_program, Close> program;

@@ -57,17 +57,21 @@ static std::string adviseLabel(const InputSpec &spec, const Shape &shape) {
                      : "";
 }
 
-/// Finds the array of an input. `others`: graph inputs beside the label; the only one takes the only array beside the
-/// label, whatever its name.
-Status Batches::match(const DataSource &source, Field &field, size_t others,
+/// Finds the array of an input. The only one that no loss reads takes the only array that none reads, whatever its
+/// name.
+Status Batches::match(const DataSource &source, const std::vector<InputSpec> &inputs, Field &field,
                       std::vector<std::string> &notes) {
   const std::string &path = source.getPath();
   const InputSpec &spec = field.spec;
   std::string name = spec.name;
   if (!source.has(name)) {
+    const auto others =
+        std::count_if(inputs.begin(), inputs.end(), [](const InputSpec &each) { return !each.isLabel; });
     std::vector<std::string> candidates;
     for (const std::string &candidate : source.getNames())
-      if (candidate != "label")
+      if (candidate != "label" && std::none_of(inputs.begin(), inputs.end(), [&](const InputSpec &each) {
+            return each.isLabel && each.name == candidate;
+          }))
         candidates.push_back(candidate);
     if (spec.isLabel || others != 1 || candidates.size() != 1) {
       std::string hint = source.getHint();
@@ -211,13 +215,11 @@ Status Batches::create(const DataSource &source, const std::vector<InputSpec> &i
                        Batches &batches, std::vector<std::string> &notes, const std::string &alsoUsed) {
   batches = Batches();
   batches.path = source.getPath();
-  size_t others = size_t(
-      std::count_if(inputs.begin(), inputs.end(), [](const InputSpec &spec) { return !spec.isLabel; }));
   std::vector<std::string> unused = source.getNames();
   for (const InputSpec &spec : inputs) {
     Field &field = batches.fields.emplace_back();
     field.spec = spec;
-    ORTC_TRY(batches.match(source, field, others, notes));
+    ORTC_TRY(batches.match(source, inputs, field, notes));
     std::erase(unused, field.column.array);
   }
   std::erase(unused, "label");

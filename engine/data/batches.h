@@ -100,7 +100,8 @@ private:
     size_t shard;
     int64_t row, place, rows;
   };
-  Status match(const DataSource &source, Field &field, size_t others, std::vector<std::string> &notes);
+  Status match(const DataSource &source, const std::vector<InputSpec> &inputs, Field &field,
+               std::vector<std::string> &notes);
   Status open(const DataSource &source, Remainder remainder, std::vector<std::string> &notes);
   Status describe(const DataSource &source, Field &field, std::vector<std::string> &notes);
   Status count(const std::string &path, Remainder remainder);

@@ -53,6 +53,14 @@ bool MetricSet::has(const std::string &spec) const {
   return std::any_of(wanted.begin(), wanted.end(), [&](const Wanted &one) { return one.spec == spec; });
 }
 
+void MetricSet::add(const std::string &name, std::shared_ptr<SliceMetric> metric) {
+  wanted.push_back({name, nullptr, nullptr, {}, nullptr, std::move(metric)});
+}
+
+bool MetricSet::readsAll() const {
+  return std::any_of(wanted.begin(), wanted.end(), [](const Wanted &one) { return one.other != nullptr; });
+}
+
 Status checkMetricKeys(const Spec &spec, const std::string &what, std::vector<std::string> keys) {
   for (const char *key : {"output", "label", "axis", "ignore"})
     keys.push_back(key);
@@ -123,6 +131,10 @@ Status MetricSet::begin(const std::vector<LossInfo> &losses, const std::vector<T
   groups.clear();
   const LossInfo &loss = losses.front();
   for (Wanted &one : wanted) {
+    if (one.other) {
+      one.other->begin();
+      continue;
+    }
     const std::string what = "metric '" + one.spec + "'";
     Comparison comparison = one.asked;
     TensorShape output, label;
@@ -179,13 +191,16 @@ Status MetricSet::addSlice(const FindTensor &find, int64_t rows, int64_t batch) 
         metric->add(prediction);
     });
   }
+  for (const Wanted &one : wanted)
+    if (one.other)
+      ORTC_TRY(one.other->addSlice(find, rows, batch));
   return Status();
 }
 
 std::vector<std::pair<std::string, double>> MetricSet::compute() {
   std::vector<std::pair<std::string, double>> values;
   for (const Wanted &one : wanted)
-    values.push_back({one.spec, one.metric->compute()});
+    values.push_back({one.spec, one.other ? one.other->compute() : one.metric->compute()});
   return values;
 }
 

@@ -6,11 +6,26 @@
 
 namespace ortc::engine {
 
+/// A metric of somebody who reads the tensors of slices as they are: a function of a host program.
+class SliceMetric {
+public:
+  virtual ~SliceMetric() = default;
+  virtual void begin() = 0;
+  /// Adds a slice, of whose `batch` samples the first `rows` count; a batch of 0: all rows do.
+  virtual Status addSlice(const FindTensor &find, int64_t rows, int64_t batch) = 0;
+  /// NaN where it is not defined.
+  virtual double compute() = 0;
+};
+
 class MetricSet {
 public:
   /// Reads a spec and adds it; one that is there already stays. Refuses unknown names and keys.
   Status add(const std::string &spec);
+  /// Adds one of somebody else's under a name that is free.
+  void add(const std::string &name, std::shared_ptr<SliceMetric> metric);
   bool has(const std::string &spec) const;
+  /// Whether there is one that may read any tensor.
+  bool readsAll() const;
 
   /// Begins an evaluation: refuses metrics that do not fit what they compare. Of several losses none says it.
   Status begin(const std::vector<LossInfo> &losses, const std::vector<TensorShape> &outputs,
@@ -25,10 +40,11 @@ public:
 private:
   struct Wanted {
     std::string spec;
-    const MetricKind *kind;
+    const MetricKind *kind; ///< null: somebody else's
     MakeMetric make;
     Comparison asked;               ///< without facts
     std::unique_ptr<Metric> metric; ///< of this evaluation
+    std::shared_ptr<SliceMetric> other = nullptr;
   };
   /// Metrics of equal comparisons share the reading of scores.
   struct Group {

@@ -23,6 +23,16 @@ struct Integers {
 
 } // namespace
 
+std::string FailedStep::describeElement(size_t input, int64_t element, const Shape &shape) const {
+  if (batches)
+    return batches->describeElement(input, slice, element, shape, order);
+  std::string place;
+  int64_t rest = element;
+  for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
+    place = std::to_string(rest % shape[axis]) + (place.empty() ? "" : ", ") + place;
+  return "element [" + place + "] of '" + entry.inputs[input].name + "' in the batch";
+}
+
 static Integers findIntegers(const FailedStep &step, const std::string &name) {
   for (size_t input = 0; input < step.entry.inputs.size(); ++input)
     if (step.entry.inputs[input].name == name && !isFloat(step.entry.inputs[input].type)) {
@@ -71,11 +81,11 @@ std::string describeIndex(const std::string &message, const FailedStep &step) {
   const int64_t width = values.count && sequences && values.view.shape.size() == 2 ? values.view.shape[1] : 1;
   for (int64_t i = 0; i < values.count; ++i)
     if (values[i] == index && (lengths.count <= i / width || i % width < lengths[i / width])) // no padding
-      return "; it is from " +
-             step.batches.describeElement(values.input, step.slice, i, values.view.shape, step.order) +
-             (sequences && !step.batches.isBatch() ? ", label " + std::to_string(i % width) + " of sample " +
-                                                         std::to_string(i / width) + " of the slice"
-                                                   : "") +
+      return "; it is from " + step.describeElement(values.input, i, values.view.shape) +
+             (sequences && step.batches && !step.batches->isBatch()
+                  ? ", label " + std::to_string(i % width) + " of sample " + std::to_string(i / width) +
+                        " of the slice"
+                  : "") +
              advice;
   return "";
 }
@@ -97,8 +107,7 @@ static std::string describeIgnoredLabels(const FailedStep &step) {
                 ? "; no label in '" + loss.label + "' counts: each is " + ignored + " or has the factor 0"
                 : "; every label in '" + loss.label + "' is " + ignored) +
            ", and the mean of none is nan; the first is from " +
-           step.batches.describeElement(labels.input, step.slice, 0, labels.view.shape, step.order) +
-           ": leave such samples out" +
+           step.describeElement(labels.input, 0, labels.view.shape) + ": leave such samples out" +
            (sumsUpdates ? "" : ", or compile with " + loss.kind + ":reduction=sum");
   }
   return "";
@@ -116,9 +125,8 @@ static std::string describeLongLabels(const FailedStep &step) {
       for (int64_t i = 1; i < count; ++i)
         repeats += labels[sample * width + i] == labels[sample * width + i - 1];
       if (count + repeats > frames[sample])
-        return "; " +
-               step.batches.describeElement(frames.input, step.slice, sample, frames.view.shape, step.order) +
-               ", is " + formatCount(frames[sample], "frame") + ", and its " + formatCount(count, "label") +
+        return "; " + step.describeElement(frames.input, sample, frames.view.shape) + ", is " +
+               formatCount(frames[sample], "frame") + ", and its " + formatCount(count, "label") +
                (repeats ? ", equal neighbours among them," : "") + " need " +
                std::to_string(count + repeats) +
                ": leave such samples out, or compile with ctc:zero_infinity=1, where they count nothing";

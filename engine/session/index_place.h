@@ -11,9 +11,12 @@ struct FailedStep {
   Session &session;
   const Entry &entry;
   const std::vector<LossInfo> &losses;
-  const Batches &batches;
+  const Batches *batches; ///< null: the slice came as it is, and nobody knows where it is from
   int64_t slice;
   const Order *order; ///< null: that of the file
+
+  /// Where an element of an input of `shape` comes from.
+  std::string describeElement(size_t input, int64_t element, const Shape &shape) const;
 };
 
 /// For the message of a step that failed for an index out of range in one of its inputs: "; it is from sample 3 of

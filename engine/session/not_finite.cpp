@@ -23,7 +23,7 @@ static std::string describeData(const FailedStep &step, bool isNan) {
     const int64_t at = Finiteness::find(view.type, view.data, bytes, isNan);
     if (at < 0)
       continue;
-    const std::string place = step.batches.describeElement(input, step.slice, at, view.shape, step.order);
+    const std::string place = step.describeElement(input, at, view.shape);
     return "; the input '" + spec.name + "' is " + (isNan ? "nan" : "infinite") +
            " in the data: " + (place.empty() ? "element " + std::to_string(at) + " of the step's" : place) +
            ": leave such samples out, or repair them";

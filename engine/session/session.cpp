@@ -9,6 +9,7 @@
 #include <limits>
 #include <new>
 #include <ortc/threads.h>
+#include <set>
 #include <thread>
 
 #include "engine/data/data_source.h"
@@ -44,7 +45,9 @@ public:
 struct Session::State {
   std::map<std::pair<uint32_t, std::string>, std::unique_ptr<Buffer>> buffers;
   std::vector<const Entry *> bound;
-  uint32_t binding = 0; ///< in use
+  uint32_t binding = 0;        ///< in use
+  bool isGiven = false;        ///< of a shared session: it has its inputs from elsewhere
+  std::set<std::string> known; ///< of a shared session: buffers that have what it has
 };
 
 Session::Session() = default;
@@ -100,9 +103,17 @@ Status Session::create(const Artifact &artifact, const SessionOptions &options, 
   return Status();
 }
 
+void Session::adopt(const Artifact &artifact, ortc_session *shared, PerformStep perform, Session &session) {
+  session = Session();
+  session.artifact = &artifact;
+  session.state = std::make_unique<State>();
+  session.session = {shared, Destroy{true}};
+  session.perform = std::move(perform);
+}
+
 /// Makes an entry's binding the one in use and gives all its values their buffers.
 Status Session::use(const Entry &entry) {
-  if (state->binding != entry.binding) {
+  if (!perform && state->binding != entry.binding) {
     ortc_status status = ortc_session_use_binding(get(), entry.binding);
     if (status != ORTC_OK)
       return fail(artifact->getPath() + ": binding '" + entry.bindingName + "'", status);
@@ -119,6 +130,8 @@ Status Session::use(const Entry &entry) {
     if (buffer && buffer->bytes == bytes)
       return Status();
     buffer = std::make_unique<Buffer>(bytes);
+    if (perform)
+      return Status();
     ortc_status status = ortc_bind(get(), name.c_str(), buffer->data, bytes);
     return status == ORTC_OK ? Status()
                              : fail(artifact->getPath() + ": '" + name + "' cannot be bound", status);
@@ -150,6 +163,7 @@ static Status take(const Batches &batches, const Entry &entry, size_t input, int
 
 Status Session::feed(const Entry &entry, const Batches &batches, int64_t slice, const Order *order) {
   ORTC_TRY(use(entry));
+  state->isGiven = false;
   for (size_t i = 0; i < entry.inputs.size(); ++i)
     ORTC_TRY(take(batches, entry, i, slice, order,
                   state->buffers.at({entry.binding, entry.inputs[i].name})->data));
@@ -159,6 +173,7 @@ Status Session::feed(const Entry &entry, const Batches &batches, int64_t slice, 
 Status Session::feed(const Feed &feed) {
   const Entry &entry = *feed.entry;
   ORTC_TRY(use(entry));
+  state->isGiven = false;
   for (size_t i = 0; i < entry.inputs.size(); ++i) {
     Buffer &buffer = *state->buffers.at({entry.binding, entry.inputs[i].name});
     std::copy_n(feed.inputs[i].data(), buffer.bytes, buffer.data);
@@ -180,34 +195,56 @@ Status fill(const Batches &batches, int64_t slice, const Order *order, Feed &fee
   return Status();
 }
 
-Status Session::step(const Entry &entry, double &loss, ortc_status *told) {
-  ORTC_TRY(use(entry));
-  loss = std::numeric_limits<double>::quiet_NaN();
-  ortc_status status = ORTC_E_ARGUMENT;
+void Session::accept(const Entry &entry) {
+  state->isGiven = true;
+  state->known.clear();
+}
+
+ortc_status Session::call(const Entry &entry, double &loss) {
   switch (entry.role) {
   case ORTC_ENTRY_TRAIN:
-    status = ortc_train_step(get(), &loss);
-    break;
+    return ortc_train_step(get(), &loss);
   case ORTC_ENTRY_EVAL:
-    status = ortc_eval_step(get(), &loss);
-    break;
+    return ortc_eval_step(get(), &loss);
   case ORTC_ENTRY_PREDICT:
-    status = ortc_predict_step(get());
-    break;
+    return ortc_predict_step(get());
   case ORTC_ENTRY_GRADIENTS:
-    status = ortc_gradients_step(get(), &loss);
-    break;
+    return ortc_gradients_step(get(), &loss);
   case ORTC_ENTRY_UPDATE:
-    status = ortc_update_step(get());
-    break;
+    return ortc_update_step(get());
   case ORTC_ENTRY_ACCUMULATE:
-    status = ortc_accumulate_step(get(), &loss);
-    break;
+    return ortc_accumulate_step(get(), &loss);
+  default:
+    return ORTC_E_ARGUMENT;
   }
-  if (told)
-    *told = status;
-  return status == ORTC_OK ? Status()
-                           : fail(std::string("the ") + getEntryName(entry.role) + " step failed", status);
+}
+
+/// To a shared session, whose binding is the entry's.
+ortc_status Session::giveInputs(const Entry &entry) {
+  for (const InputSpec &input : entry.inputs) {
+    const Buffer &buffer = *state->buffers.at({entry.binding, input.name});
+    if (ortc_status status = ortc_write(get(), input.name.c_str(), buffer.data, buffer.bytes);
+        status != ORTC_OK)
+      return status;
+  }
+  return ORTC_OK;
+}
+
+Status Session::step(const Entry &entry, double &loss, ortc_status *tell) {
+  ORTC_TRY(use(entry));
+  loss = std::numeric_limits<double>::quiet_NaN();
+  if (!perform)
+    told = call(entry, loss);
+  else
+    told = perform(entry.binding, !state->isGiven, [&] {
+      const ortc_status given = state->isGiven ? ORTC_OK : giveInputs(entry);
+      return given == ORTC_OK ? call(entry, loss) : given;
+    });
+  state->known.clear();
+  if (tell)
+    *tell = told;
+  return told == ORTC_OK ? Status()
+                         : fail(std::string("the ") + getEntryName(entry.role) + " step failed", told);
 }
 
 Status Session::getBuffer(const Entry &entry, const std::string &name, uint8_t *&data) {
@@ -216,7 +253,14 @@ Status Session::getBuffer(const Entry &entry, const std::string &name, uint8_t *
   if (found == state->buffers.end())
     return Status::failure(artifact->getPath() + ": there is no input or output '" + name + "'");
   data = found->second->data;
-  return Status();
+  if (!perform)
+    return Status();
+  const bool isInput = std::any_of(entry.inputs.begin(), entry.inputs.end(),
+                                   [&](const InputSpec &input) { return input.name == name; });
+  if ((isInput && !state->isGiven) || !state->known.insert(name).second)
+    return Status();
+  ortc_status status = ortc_read(get(), name.c_str(), data, found->second->bytes);
+  return status == ORTC_OK ? Status() : fail("'" + name + "'", status);
 }
 
 TensorView Session::view(const Entry &entry, const std::string &name) {
@@ -302,9 +346,9 @@ Status Session::load(const std::string &path, LoadResult &result) {
   info.metadata = [](void *context, const char *key, const char *value) {
     (*static_cast<Metadata *>(context))[key] = value;
   };
-  ortc_status status = ortc_checkpoint_load(get(), path.c_str(), &info);
-  if (status != ORTC_OK)
-    return Status::failure(explainRefusal(*artifact, *strict, status, fail(path, status).getMessage()));
+  told = ortc_checkpoint_load(get(), path.c_str(), &info);
+  if (told != ORTC_OK)
+    return Status::failure(explainRefusal(*artifact, *strict, told, fail(path, told).getMessage()));
   result.freshState = info.fresh_state != 0;
   result.loaded = info.loaded;
   result.ignored = info.ignored;

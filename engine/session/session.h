@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <functional>
 #include <map>
 
 #include "engine/artifact/artifact.h"
@@ -34,11 +35,19 @@ struct LoadResult {
 /// Reads what Session::feed() takes.
 Status fill(const Batches &batches, int64_t slice, const Order *order, Feed &feed);
 
+/// Does a step of a binding in a session of somebody else's: a guard around it, say. Gives what the step gives.
+/// `writes`: the step writes its inputs to the session first.
+using PerformStep =
+    std::function<ortc_status(uint32_t binding, bool writes, const std::function<ortc_status()> &step)>;
+
 /// One session; the artifact must outlive it. Inputs and outputs live in buffers of this class, one for each
 /// name and binding, which all entries of the binding share.
 class Session {
 public:
   static Status create(const Artifact &artifact, const SessionOptions &options, Session &session);
+  /// Over a session that somebody else keeps, and what is bound to it. Inputs are written to it before every step,
+  /// outputs are read when they are asked for.
+  static void adopt(const Artifact &artifact, ortc_session *shared, PerformStep perform, Session &session);
   Session();
   ~Session();
   Session(Session &&);
@@ -51,8 +60,13 @@ public:
   Status feed(const Entry &entry, const Batches &batches, int64_t slice, const Order *order);
   /// The same from what was read ahead.
   Status feed(const Feed &feed);
+  /// Says that whoever keeps the session has given it the inputs of the next steps of an entry.
+  void accept(const Entry &entry);
   /// Runs an entry. `loss` is NaN where it has none. On failure `status` tells what the runtime said.
   Status step(const Entry &entry, double &loss, ortc_status *status = nullptr);
+  /// What the runtime said of the last step or checkpoint.
+  ortc_status getStatus() const { return told; }
+  void clearStatus() { told = ORTC_OK; }
   /// The buffer of an input or output.
   Status getBuffer(const Entry &entry, const std::string &name, uint8_t *&data);
   /// A view of an input or output; its type is None when the entry has no value of that name.
@@ -67,12 +81,20 @@ public:
 private:
   struct State;
   struct Destroy {
-    void operator()(ortc_session *session) const { ortc_session_destroy(session); }
+    Destroy() : isShared(false) {}
+    explicit Destroy(bool isShared) : isShared(isShared) {}
+    bool isShared; ///< somebody else keeps it
+    void operator()(ortc_session *session) const {
+      if (!isShared)
+        ortc_session_destroy(session);
+    }
   };
   struct DestroyPool {
     void operator()(ortc_pool *pool) const;
   };
   Status use(const Entry &entry);
+  ortc_status giveInputs(const Entry &entry);
+  ortc_status call(const Entry &entry, double &loss);
   Status fail(const std::string &what, ortc_status status) const;
   Status checkScalars(const std::string &path);
   Status loadPeftFolder(const std::string &folder, LoadResult &result);
@@ -83,6 +105,8 @@ private:
   std::unique_ptr<ortc_pool, DestroyPool> pool; // outlives the session below
   std::unique_ptr<ortc_session, Destroy> session;
   std::unique_ptr<State> state;
+  PerformStep perform; ///< empty: the session is this object's own
+  ortc_status told = ORTC_OK;
 };
 
 } // namespace ortc::engine

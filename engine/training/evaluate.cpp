@@ -44,8 +44,8 @@ class SliceEvaluator {
 public:
   SliceEvaluator(Session &session, const Artifact &artifact, const Entry &entry, MetricSet &metrics,
                  Evaluation &result)
-      : session(session), entry(entry), predict(findPredict(artifact, entry)), metrics(metrics),
-        result(result) {
+      : session(session), artifact(artifact), entry(&entry), predict(findPredict(artifact, entry)),
+        metrics(metrics), result(result) {
     const Tensors tensors(artifact, entry);
     for (const LossInfo &loss : artifact.getLosses()) {
       Part &part = parts.emplace_back(loss);
@@ -60,6 +60,9 @@ public:
     }
     for (const std::string &name : metrics.getOutputs())
       isElsewhere |= !findOutput(entry, name);
+    if (metrics.readsAll() && predict)
+      for (const OutputSpec &output : predict->outputs)
+        isElsewhere |= !findOutput(entry, output.name);
   }
 
   /// The weights of several losses; that of a single one is in its value.
@@ -69,16 +72,25 @@ public:
     return Status();
   }
 
-  Status run(const Batches &batches, int64_t slice) {
-    ORTC_TRY(session.feed(entry, batches, slice, nullptr));
-    const int64_t rows = batches.getRealRows(slice), batch = batches.getBatch();
-    const bool isShort = batches.isBatch() && rows < batch;
+  /// `isThere`: whether there was a slice.
+  Status run(SliceSource &source, bool &isThere) {
+    const Entry *fed = entry;
+    ORTC_TRY(source.feed(session, fed));
+    isThere = fed != nullptr;
+    if (!isThere)
+      return Status();
+    if (fed != entry) { // of another binding
+      entry = fed;
+      predict = findPredict(artifact, *entry);
+    }
+    const int64_t rows = source.getRows(), batch = source.getBatch();
+    const bool isBatch = batch > 0, isShort = isBatch && rows < batch;
     for (Part &part : parts)
       ORTC_TRY(takeInputs(part, isShort ? rows : -1));
     std::vector<double> means, counts;
     ORTC_TRY(step(means));
     for (const Part &part : parts)
-      counts.push_back(count(part, batches.isBatch() ? rows : -1));
+      counts.push_back(count(part, isBatch ? rows : -1));
     if (double none = 0; isElsewhere)
       ORTC_TRY(session.step(*predict, none));
     for (size_t i = 0; i < parts.size(); ++i)
@@ -95,10 +107,13 @@ public:
         sum.add(means[i], counts[i]);
       }
     }
-    result.items += batches.isBatch() ? rows : 1;
+    result.items += isBatch ? rows : 1;
     ++result.slices;
     return Status();
   }
+
+  /// The one that the last slice was fed to.
+  const Entry &getEntry() const { return *entry; }
 
 private:
   struct Part {
@@ -113,22 +128,22 @@ private:
 
   /// An input, or an output of either entry.
   TensorView view(const std::string &name) {
-    TensorView found = session.view(entry, name);
+    TensorView found = session.view(*entry, name);
     return found.type == DataType::None && predict ? session.view(*predict, name) : found;
   }
 
   /// Finds label and weights; what repeats samples, from row `rows` on, counts nothing where that can be.
   Status takeInputs(Part &part, int64_t rows) {
     const std::string weights = part.loss.findSampleWeight();
-    part.label = part.loss.isInGraph ? TensorView() : session.view(entry, part.loss.label);
-    part.weights = weights.empty() ? TensorView() : session.view(entry, weights);
+    part.label = part.loss.isInGraph ? TensorView() : session.view(*entry, part.loss.label);
+    part.weights = weights.empty() ? TensorView() : session.view(*entry, weights);
     uint8_t *data = nullptr;
     if (rows >= 0 && part.ignoresLabels()) {
-      ORTC_TRY(session.getBuffer(entry, part.loss.label, data));
+      ORTC_TRY(session.getBuffer(*entry, part.loss.label, data));
       ignoreLabels(part.loss, part.label, rows, data);
     }
     if (rows >= 0 && part.hasWeights()) {
-      ORTC_TRY(session.getBuffer(entry, weights, data));
+      ORTC_TRY(session.getBuffer(*entry, weights, data));
       const size_t element = getElementBytes(part.weights.type);
       std::memset(data + size_t(rows) * element, 0, size_t(getLeading(part.weights) - rows) * element);
     }
@@ -138,12 +153,12 @@ private:
   /// Runs the entry: what it gives for every loss.
   Status step(std::vector<double> &means) {
     means.assign(1, 0);
-    ORTC_TRY(session.step(entry, means.front()));
+    ORTC_TRY(session.step(*entry, means.front()));
     if (parts.size() == 1)
       return Status();
     means.clear();
     for (const Part &part : parts) {
-      TensorView value = session.view(entry, part.loss.value);
+      TensorView value = session.view(*entry, part.loss.value);
       if (value.type == DataType::None)
         return Status::failure("the artifact has no output '" + part.loss.value +
                                "', which its manifest names");
@@ -228,9 +243,9 @@ private:
 
   /// Fills every input with copies of its first rows.
   Status repeatRows(int64_t batch, int64_t rows) {
-    for (const InputSpec &input : entry.inputs) {
+    for (const InputSpec &input : entry->inputs) {
       uint8_t *data = nullptr;
-      ORTC_TRY(session.getBuffer(entry, input.name, data));
+      ORTC_TRY(session.getBuffer(*entry, input.name, data));
       size_t rowBytes = getElementBytes(input.type);
       for (size_t i = 1; i < input.shape.size(); ++i)
         rowBytes *= size_t(input.shape[i]);
@@ -243,7 +258,8 @@ private:
   static int64_t getLeading(const TensorView &view) { return view.shape.empty() ? 1 : view.shape[0]; }
 
   Session &session;
-  const Entry &entry;
+  const Artifact &artifact;
+  const Entry *entry;
   const Entry *predict; ///< of the same binding, or nullptr
   MetricSet &metrics;
   Evaluation &result;
@@ -321,27 +337,65 @@ Status checkMetrics(const Artifact &artifact, const Entry &entry, MetricSet &met
   return metrics.begin(artifact.getLosses(), tensors.outputs, tensors.inputs);
 }
 
-Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches,
-                int64_t slices, const std::function<bool(int64_t slice)> &progress, MetricSet &metrics,
-                Evaluation &result) {
+Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, SliceSource &source,
+                const std::function<bool()> &progress, MetricSet &metrics, Evaluation &result) {
   result = Evaluation();
   ORTC_TRY(checkMetrics(artifact, entry, metrics));
   SliceEvaluator evaluator(session, artifact, entry, metrics, result);
   ORTC_TRY(evaluator.readWeights());
-  for (int64_t slice = 0; slice < slices; ++slice) {
-    if (Status status = evaluator.run(batches, slice); !status.isOk()) {
-      std::string place =
-          describeIndex(status.getMessage(), {session, entry, artifact.getLosses(), batches, slice, nullptr});
-      return Status::failure(status.getMessage() + " (slice " + std::to_string(slice) + " of " +
-                             batches.getPath() + ")" + place);
-    }
-    if (!progress(slice))
+  for (bool isThere = true; isThere;) {
+    if (Status status = evaluator.run(source, isThere); !status.isOk())
+      return Status::failure(status.getMessage() + source.explain(status.getMessage(), session,
+                                                                  evaluator.getEntry(),
+                                                                  artifact.getLosses()));
+    if (isThere && !progress())
       return Status();
   }
   for (auto &[name, value] : metrics.compute())
     if (!result.hasAccuracy() || name != "accuracy") // which is there
       result.metrics.push_back({name, value});
   return Status();
+}
+
+namespace {
+
+/// Slices of data that are there as a whole.
+class DataSlices : public SliceSource {
+public:
+  DataSlices(const Batches &batches, int64_t slices) : batches(batches), slices(slices) {}
+  Status feed(Session &session, const Entry *&entry) override {
+    if (++slice < slices)
+      return session.feed(*entry, batches, slice, nullptr);
+    entry = nullptr;
+    return Status();
+  }
+  int64_t getBatch() const override { return batches.getBatch(); }
+  int64_t getRows() const override { return batches.getRealRows(slice); }
+  std::string explain(const std::string &message, Session &session, const Entry &entry,
+                      const std::vector<LossInfo> &losses) const override {
+    return " (slice " + std::to_string(slice) + " of " + batches.getPath() + ")" +
+           describeIndex(message, {session, entry, losses, &batches, slice, nullptr});
+  }
+  int64_t getSlice() const { return slice; }
+
+private:
+  const Batches &batches;
+  const int64_t slices;
+  int64_t slice = -1;
+};
+
+} // namespace
+
+std::unique_ptr<SliceSource> makeSlices(const Batches &batches, int64_t slices) {
+  return std::make_unique<DataSlices>(batches, slices);
+}
+
+Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches,
+                int64_t slices, const std::function<bool(int64_t slice)> &progress, MetricSet &metrics,
+                Evaluation &result) {
+  DataSlices source(batches, slices);
+  return evaluate(
+      session, artifact, entry, source, [&] { return progress(source.getSlice()); }, metrics, result);
 }
 
 } // namespace ortc::engine

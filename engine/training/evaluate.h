@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "engine/metrics/metric_set.h"
@@ -44,6 +45,23 @@ struct Evaluation {
 /// those with classes.
 std::vector<std::string> listFigures(const Artifact &artifact);
 
+/// Where an evaluation has its slices from, one after the other.
+class SliceSource {
+public:
+  virtual ~SliceSource() = default;
+  /// Feeds the next slice to `entry`, or to one of another binding, which takes its place; nullptr where none is left.
+  virtual Status feed(Session &session, const Entry *&entry) = 0;
+  /// The samples of that slice, and those of them that repeat no others; a batch of 0: rows are no samples.
+  virtual int64_t getBatch() const = 0;
+  virtual int64_t getRows() const = 0;
+  /// Adds to the message of a step of that slice where it is from.
+  virtual std::string explain(const std::string &message, Session &session, const Entry &entry,
+                              const std::vector<LossInfo> &losses) const = 0;
+};
+
+/// All slices of data, or the first ones.
+std::unique_ptr<SliceSource> makeSlices(const Batches &batches, int64_t slices);
+
 /// Runs `entry` (of role eval) over the first `slices` slices. A short last batch is filled by repeating
 /// samples, and their part in the loss is taken out again: labels that may be ignored are, and where every row counts
 /// the same, more steps tell what the repeated ones add. No formula of a loss is known here. `progress` says after
@@ -51,6 +69,10 @@ std::vector<std::string> listFigures(const Artifact &artifact);
 Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches,
                 int64_t slices, const std::function<bool(int64_t slice)> &progress, MetricSet &metrics,
                 Evaluation &result);
+
+/// The same from any source.
+Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, SliceSource &source,
+                const std::function<bool()> &progress, MetricSet &metrics, Evaluation &result);
 
 /// Refuses metrics that an evaluation with `entry` would refuse.
 Status checkMetrics(const Artifact &artifact, const Entry &entry, MetricSet &metrics);

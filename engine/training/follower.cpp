@@ -25,7 +25,10 @@ Status Goal::parse(const std::string &text, Goal &goal) {
   return Status();
 }
 
-void Follower::begin(const FollowOptions &wanted) { options = wanted; }
+void Follower::begin(const FollowOptions &wanted) {
+  *this = Follower();
+  options = wanted;
+}
 
 void Follower::describe(std::map<std::string, std::string> &metadata) const {
   if (!isActive())

@@ -37,6 +37,7 @@ struct FollowOptions {
 /// The state of all that, which checkpoints carry in their metadata under keys that begin with "run.".
 class Follower {
 public:
+  /// With nothing followed so far.
   void begin(const FollowOptions &wanted);
   /// Goes on from a checkpoint; `notes` says what starts anew. `path` begins messages.
   Status resume(const std::map<std::string, std::string> &metadata, const std::string &path,

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <csignal>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +19,11 @@ namespace ortc::engine {
 /// Steps between two looks at watched tensors: they take as long as a copy of all of them.
 constexpr int64_t kWatchEvery = 100;
 
-/// Flags of `ortc run`.
+/// The learning rate of a step, counted from 0 over all runs.
+using RateFunction = std::function<Status(int64_t step, double &rate)>;
+
+/// Flags of `ortc run`. A host program that trains by itself leaves those of files to its own parts, whose names
+/// messages have from here.
 struct TrainOptions {
   std::string artifact, data, evalData, binding;
   std::string buckets; ///< the array of lengths that chooses the binding of every step; empty: one binding
@@ -28,6 +34,7 @@ struct TrainOptions {
   std::optional<uint64_t> seed;
   std::optional<double> lr;
   std::optional<Schedule> schedule;
+  RateFunction rate;                    ///< of a host program: instead of both
   std::vector<std::string> evalMetrics; ///< as --metric has them
   Watch watch;                          ///< tensors to see in the metrics
   int64_t watchEvery = 0;               ///< steps; 0: kWatchEvery

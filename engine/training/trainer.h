@@ -1,15 +1,20 @@
-// One training by `ortc run`.
+// One training: steps, evaluations and what follows from them, checkpoints.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
 
 #include "engine/data/feeder.h"
-#include "engine/report.h"
 #include "engine/session/not_finite.h"
 #include "engine/session/position.h"
+#include "engine/training/batch_stream.h"
 #include "engine/training/buckets.h"
 #include "engine/training/evaluate.h"
+#include "engine/training/observer.h"
 #include "engine/training/profile.h"
 #include "engine/training/train_loop.h"
 
@@ -18,14 +23,61 @@ namespace ortc::engine {
 // State of artifacts with --loss-scale.
 inline constexpr const char *kLossScale = "loss_scale", *kSkipped = "loss_scale.skipped";
 
-/// One run from opening the artifact to the last line. Methods are called in the order they stand: up to planRates()
-/// nothing is trained (train_setup.cpp); then come steps (train_loop.cpp), and evaluations (train_evaluation.cpp).
+/// Begins the slices of an evaluation in an epoch.
+using MakeSlices = std::function<std::unique_ptr<SliceSource>(int64_t epoch)>;
+
+/// The things that a training works with. They outlive it.
+struct TrainingParts {
+  const Artifact &artifact;
+  Session &session;
+  const Entry *entry = nullptr;  ///< of steps; with buckets that of the largest binding
+  const Batches *data = nullptr; ///< what steps read; null: they read `stream`
+  BatchStream *stream = nullptr;
+  const Buckets *buckets = nullptr; ///< choose the entry of every step; null: there is one
+  const Entry *evalEntry = nullptr; ///< null: nothing is evaluated
+  MakeSlices evalSlices;
+  MetricSet &evalMetrics;
+  Watch *watch = nullptr;       ///< null: nothing is watched
+  Profiler *profiler = nullptr; ///< null: nothing is profiled
+  bool hasMetrics = true;       ///< the observer wants the numbers of steps beside the loss
+};
+
+/// resume() comes first; then plan() and train(), any number of times: each pair is a run. Options are read anew by
+/// each of them. Ctrl-C, which makes `interrupted` nonzero, ends train() after the step in progress.
 class Trainer {
 public:
-  Trainer(const TrainOptions &options, const volatile std::sig_atomic_t &interrupted)
-      : options(options), interrupted(interrupted), reporter(options.quiet) {}
+  Trainer(const TrainOptions &options, const TrainingParts &parts, Observer &observer,
+          const volatile std::sig_atomic_t &interrupted);
 
-  Status run();
+  /// Begins from a checkpoint, or with "" from what the session has.
+  Status resume(const std::string &path, LoadResult &loaded);
+  /// Refuses what can be refused before the first step: `options` say how many steps there are.
+  Status plan();
+  /// Trains. A failure that is not the loss's saves what was trained before it, too.
+  Status train();
+  /// The last lines of a run.
+  Status report();
+
+  /// Ends train() after the step in progress, as if there were no more to do.
+  void stop() { isStopped = true; }
+  /// A failure that saves nothing: somebody wants an end at once.
+  void abandon() { isAbandoned = true; }
+  /// A checkpoint to go on from. Refuses numbers that are not finite.
+  Status saveFile(const std::string &path);
+  /// An evaluation by an entry that counts for nothing, with averages of a kind in place of the parameters ("", or
+  /// where nothing was averaged yet: none).
+  Status evaluateWith(const Entry &entry, SliceSource &source, const std::string &weights, Evaluation &result,
+                      bool &isAveraged);
+
+  int64_t getStep() const { return position.step; }
+  /// Of the next step.
+  int64_t getEpoch() const { return position.epoch + (hasEndedEpoch && !parts.stream); }
+  int64_t getSlice() const { return hasEndedEpoch ? 0 : position.slice; }
+  int64_t getStepsDone() const { return stepsDone; }
+  bool isDiverged() const { return isNotFinite; } ///< the last failure is one of numbers that are not finite
+  bool isShuffled() const { return position.shuffle; }
+  uint64_t getSeed() const { return position.seed; }
+  const Follower &getFollower() const { return follower; }
 
 private:
   using Clock = std::chrono::steady_clock;
@@ -35,57 +87,76 @@ private:
     int64_t orderedEpoch = -1;
     std::optional<Order> order = std::nullopt;
   };
+  /// A step that has failed, with the order of its data.
+  struct Failed {
+    std::optional<Order> order;
+    std::optional<FailedStep> step;
+  };
 
-  Status open();
-  Status resume();
+  // train_setup.cpp
+  Status takePosition(const LoadResult &loaded, const std::string &path, Metadata &metadata);
+  Status resumeFollower(const Metadata &metadata, const std::string &path);
+  Status readCounters(const std::string &path);
+  Status countSteps();
   Status planRates();
+  Status followRate();
+
+  // train_loop.cpp
   Status loop();
+  Status trainData();
+  Status trainStream();
   void startFeeding();
   Status read(Reading &reading, Feed &feed) const;
   const Entry *findBeside(uint32_t role, const Entry &beside) const;
   Status trainStep();
-  Status describeStep(const Entry &taken, MetricsFile::Fields &fields);
-  bool isEvaluationDue() const;
-  Status resumeFollower(const Metadata &metadata);
-  Status evaluateNow(bool isDue);
-  Status follow(const Evaluation &result);
-  Status save();
-  Status reportProfile();
+  Status chooseRate(double &rate);
+  Status performStep(const Entry &chosen, double rate, Clock::time_point begin);
+  Status describeStep(const Entry &taken, EventFields &fields);
+  bool hasEnded() const { return interrupted || isStopped || follower.isExhausted(); }
+  bool updatesNext() const { return !accumulateEntry || (position.step + 1) % accumulate == 0; }
+  int64_t getSlices() const { return parts.data ? parts.data->getSlices() : -1; }
+  Status findFailed(const Entry &taken, int64_t slice, Failed &failed);
+  std::string describePlace(int64_t step, int64_t slice) const;
   Status explain(const Status &status, ortc_status told, const Entry &taken);
   Status warnOfLoss(const Entry &taken);
   Status checkWeights(const Entry &taken);
   std::string describeKept() const;
-  void endEpoch();
+  Status endEpoch();
   Status keep(const Status &failure);
   Metadata describePosition() const;
-  Status saveFile(const std::string &path);
   Status saveCheckpoint();
+  Status save();
+
+  // train_evaluation.cpp
+  bool isEvaluationDue() const;
+  Status evaluateNow(bool isDue);
+  Status follow(const Evaluation &result);
 
   const TrainOptions &options;
+  const TrainingParts parts;
+  Observer &observer;
   const volatile std::sig_atomic_t &interrupted;
-  Reporter reporter;
-  MetricsFile metrics;
-  Device device;
-  Artifact artifact;
-  Profiler profiler; // outlives the session, whose kernels it is told of
-  Session session;
-  const Entry *entry = nullptr, *evalEntry = nullptr;
-  const Entry *accumulateEntry = nullptr; // of steps that end without an update; null: every step has one
-  int64_t accumulate = 1;                 // gradient steps before an update
-  std::optional<Buckets> buckets; // choose the entry of every step; the two above are of the largest binding
-  Batches data, evalData;
-  MetricSet evalMetrics;
-  Watch watch;
-  int64_t watchEvery = kWatchEvery;
+  const Artifact &artifact;
+  Session &session;
+
+  const Entry *accumulateEntry = nullptr; ///< of steps that end without an update; null: every step has one
+  int64_t accumulate = 1;                 ///< gradient steps before an update
+  std::string loadedFrom;                 ///< the checkpoint; "": there was none
   Position position;
   Follower follower;
-  Schedule schedule;                      // the position's, with its end
-  int64_t stepsDone = 0, stepsWanted = 0; // of this run
-  double setRate = 0, lastLoss = 0;
+  Schedule schedule;                      ///< the position's, with its end
+  int64_t stepsDone = 0, stepsWanted = 0; ///< of this run
+  int64_t lastEpoch = -1;           ///< of a stream, whose steps nobody has counted: ends before this one
+  double setRate = 0, lastLoss = 0; ///< the rate as it was chosen
+  double knownRate = 0;             ///< the rate as the session has it
+  std::optional<double> takenRate;  ///< the --lr that a plateau began with
   int64_t savedStep = -1, evaluatedStep = -1;
+  bool isStopped = false, isAbandoned = false;
+  bool hasEndedEpoch = false; ///< with the last step
   FiniteCheck finite;
-  LossTrend losses; ///< the finite ones
-  /// the first one of this run with a loss that is not finite, which was said; -1: none
+  bool isFinitenessKnown = false; ///< `finite` has begun
+  LossTrend losses;               ///< the finite ones
+  /// The first step of this run with a loss that is not finite, which was told; -1: none.
   int64_t failedStep = -1;
   bool isNotFinite = false;  ///< the run has ended for a loss or weights that are not
   std::string updateCounter; ///< the state that counts updates

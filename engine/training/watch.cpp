@@ -127,7 +127,7 @@ Status Watch::step(Session &session, const Entry &gradientsEntry, const Entry &u
   return session.step(update, none, told);
 }
 
-Status Watch::describe(Session &session, MetricsFile::Fields &fields) {
+Status Watch::describe(Session &session, EventFields &fields) {
   std::string values;
   for (const Tensor &tensor : tensors) {
     if (ortc_read(session.get(), tensor.name.c_str(), copy.data(), tensor.bytes) != ORTC_OK)
@@ -135,9 +135,9 @@ Status Watch::describe(Session &session, MetricsFile::Fields &fields) {
     values += (values.empty() ? "" : ",") + formatJsonString(tensor.name) + ":" +
               TensorStatistics::of(tensor.type, copy.data(), tensor.bytes).format();
   }
-  fields.push_back({"values", "{" + values + "}"});
+  fields.push_back({"values", RawJson{"{" + values + "}"}});
   if (!gradients.empty())
-    fields.push_back({"gradients", std::move(gradients)});
+    fields.push_back({"gradients", RawJson{std::move(gradients)}});
   gradients.clear();
   return Status();
 }

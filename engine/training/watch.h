@@ -36,7 +36,7 @@ public:
   Status step(Session &session, const Entry &gradients, const Entry &update, bool stopOnNotFinite,
               double &loss, ortc_status *told);
   /// Reads the values, after a step. Gives fields `values`, and `gradients` where step() has seen them since.
-  Status describe(Session &session, MetricsFile::Fields &fields);
+  Status describe(Session &session, EventFields &fields);
 
 private:
   struct Expression; // hides std::regex, which is slow to compile
