@@ -5,6 +5,8 @@
 #include <ortc/ortc.h>
 #include <string>
 
+#include "support/Status.h"
+
 namespace ortc::python {
 
 /// Throws the class that ortc/_errors.py has for a status. The GIL is held.
@@ -15,5 +17,12 @@ inline void check(ortc_status status, const char *text, const std::string &other
   if (status != ORTC_OK)
     raise(status, text[0] ? text : otherwise + ": " + ortc_status_name(status));
 }
+
+/// A failure of the engine: what it refuses is an ArgumentError, what fails is of the class of `failure`. Flags of
+/// `ortc` that a message names are keyword arguments here: "--save-every" is "save_every". `front` begins the text.
+void check(const Status &status, ortc_status failure = ORTC_E_FORMAT, const std::string &front = "");
+
+/// A text of the engine with flags as keyword arguments.
+std::string nameArguments(const std::string &text);
 
 } // namespace ortc::python

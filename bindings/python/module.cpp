@@ -12,9 +12,12 @@
 #include "bindings/python/containers.h"
 #include "bindings/python/frame.h"
 #include "bindings/python/session.h"
+#include "bindings/python/training.h"
 #include "bindings/python/types.h"
 #include "bindings/python/update.h"
-#include "support/Shuffle.h"
+#include "engine/checkpoints/kept_checkpoints.h"
+#include "support/EditDistance.h"
+#include "support/Text.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -89,12 +92,15 @@ NB_MODULE(_runtime, module) {
   module.attr("ABI_VERSION") = ortc_abi_version();
   module.def("host", [] { return nb::make_tuple(ortc_host_architecture(), ortc_host_features()); });
   module.def("check_device", [](const std::string &name) { Device device(name); }, "name"_a);
-  module.def("shuffle", [](uint64_t seed, int64_t epoch, int64_t items) {
-    void *data = nullptr;
-    nb::object array = makeArray(7, 1, &items, data); // int64
-    ortc::shuffle(seed, epoch, items, static_cast<int64_t *>(data));
-    return array;
-  });
+  module.def("is_kept_name", &ortc::engine::isKeptName, "path"_a, "file"_a);
+  module.def(
+      "join_words", [](const std::vector<std::string> &words) { return ortc::joinWords(words); }, "words"_a);
+  module.def(
+      "suggest",
+      [](const std::string &text, const std::vector<std::string> &words) {
+        return ortc::suggestWord(text, words);
+      },
+      "text"_a, "words"_a);
 
   module.def("take_snapshot", takeSnapshot, "containers"_a);
   module.def("is_unchanged", isUnchanged, "containers"_a, "snapshot"_a);
@@ -170,4 +176,6 @@ NB_MODULE(_runtime, module) {
   STEP("gradients_step", ORTC_ENTRY_GRADIENTS);
   STEP("accumulate_step", ORTC_ENTRY_ACCUMULATE);
 #undef STEP
+
+  bindTraining(module);
 }

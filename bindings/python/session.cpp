@@ -81,10 +81,14 @@ void Session::reset() {
 
 // ---- Steps.
 
-double Session::step(uint32_t role) {
+void Session::checkProcess() const {
   if (pool->isOfParent())
     raise(ORTC_E_STATE,
           "the session's threads are another process's; a forked child makes a session of its own");
+}
+
+double Session::step(uint32_t role) {
+  checkProcess();
   follow(role);
   double loss = std::numeric_limits<double>::quiet_NaN();
   ortc_status status;
@@ -95,6 +99,26 @@ double Session::step(uint32_t role) {
   if (status != ORTC_OK)
     check(status, getRoleName(role));
   return loss;
+}
+
+ortc_status Session::perform(uint32_t of, bool writes, const std::function<ortc_status()> &run) {
+  Guard guard(*this);
+  checkProcess();
+  if (of != binding) {
+    python::check(ortc_session_use_binding(session, of), "", "binding");
+    binding = of;
+  }
+  for (size_t i = 0; writes && i < slots[binding].size(); ++i)
+    if (current().values[i].isInput)
+      slots[binding][i] = Slot();
+  nb::gil_scoped_release release;
+  return run();
+}
+
+uint32_t Session::accept(uint32_t role, const nb::kwargs &named) {
+  Guard guard(*this);
+  give(role, nullptr, named, Use::Read);
+  return binding;
 }
 
 double Session::run(uint32_t role) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -74,6 +75,14 @@ public:
   /// The same as an object with __dlpack__.
   nanobind::object exportTensor(const std::string &name);
 
+  /// Of the engine, which trains over this session. A step of a binding; `writes`: it writes its inputs into the
+  /// session first, and what was bound as these no longer is. Raises as the other steps do.
+  ortc_status perform(uint32_t binding, bool writes, const std::function<ortc_status()> &step);
+  /// Takes inputs by name for a step of the role; gives their binding.
+  uint32_t accept(uint32_t role, const nanobind::kwargs &named);
+  const std::shared_ptr<Program> &getProgram() const { return program; }
+  uint32_t getBindingIndex() const { return binding; }
+
   void save(const std::string &path, const std::map<std::string, std::string> &metadata);
   Loaded load(const std::string &path);
   nanobind::bytes writeCheckpoint(const std::map<std::string, std::string> &metadata);
@@ -117,6 +126,7 @@ private:
   const ortc_file_view &findPlace(const std::string &name, const char *&base) const;
   double giveAndStep(uint32_t role, const nanobind::args &positional, const nanobind::kwargs &named);
   double step(uint32_t role);
+  void checkProcess() const;
   nanobind::object copy(const std::string &name);
   void check(ortc_status status, const std::string &what) const;
   template <typename Load> Loaded take(Load load);

@@ -1,5 +1,6 @@
 # The extension module: sessions of the runtime.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+from collections.abc import Callable, Iterator
 from typing import Any, SupportsFloat
 
 from numpy.typing import NDArray
@@ -21,8 +22,81 @@ def is_unchanged(containers: tuple[Any, ...], snapshot: tuple[Any, ...]) -> bool
 def have_items(items: tuple[tuple[Any, ...], ...], absent: object) -> bool:
     """Whether dicts have the same objects under some names: each item is a dict, a name, and the object or `absent`."""
 
-def shuffle(seed: int, epoch: int, items: int) -> NDArray[Any]:
-    """The order of an epoch, as `ortc run` takes it."""
+def join_words(words: list[str]) -> str:
+    """ "a, b and c"."""
+
+def suggest(text: str, words: list[str]) -> str:
+    """ "; did you mean 'word'?" where one of the words is close to the text, else nothing."""
+
+def is_kept_name(path: str, file: str) -> bool:
+    """Whether `file` has the name of a kept checkpoint of `path`, so that it may be replaced or removed."""
+
+def format_event(event: dict[str, Any]) -> str:
+    """The line that `ortc run --metrics` writes of it."""
+
+class Training:
+    """A training by the engine; ortc.Trainer is a door to it. Whatever of Python fails on the way is raised as it was."""
+
+    def __init__(self, session: Session, path: str, tell: Callable[[str, dict[str, Any]], None]) -> None:
+        """`path`: of the artifact. `tell` is called with the name of a method of callbacks and an event."""
+
+    def set(self, **options: Any) -> None:
+        """Options by the names of arguments of ortc.Trainer; None unsets them."""
+
+    def open_train(self, source: str | dict[str, NDArray[Any]] | Callable[[int], Iterator[dict[str, Any]]]) -> None: ...
+    def open_eval(self, source: str | dict[str, NDArray[Any]] | Callable[[int], Iterator[dict[str, Any]]]) -> None: ...
+    def add_metric(self, name: str, function: Callable[..., tuple[float, float]] | None = None) -> None: ...
+    def begin(self) -> None:
+        """After what was set and opened, before all that follows."""
+
+    def load(self, path: str) -> tuple[Any, ...]:
+        """(fresh state, loaded, ignored, metadata, texts that tell what begins anew)"""
+
+    def plan(self, epochs: int | None, steps: int | None) -> None:
+        """Refuses what cannot be, before callbacks know of it."""
+
+    def train(self) -> bool:
+        """Whether interrupt() has ended it."""
+
+    def stop(self) -> None: ...
+    def interrupt(self) -> None: ...
+    def save(self, path: str) -> None: ...
+    def evaluate(
+        self, source: str | dict[str, NDArray[Any]] | Callable[[int], Iterator[dict[str, Any]]] | None, weights: str
+    ) -> dict[str, float]: ...
+    @property
+    def files(self) -> list[tuple[str, str]]:
+        """Those that the data are read from: an argument, and a path."""
+
+    @property
+    def figures(self) -> list[str]:
+        """Losses, and accuracies of those with classes."""
+
+    @property
+    def metrics(self) -> list[str]: ...
+    @property
+    def schedule(self) -> str:
+        """Of the artifact; "" where it has none."""
+
+    @property
+    def saves(self) -> bool: ...
+    @property
+    def is_interrupted(self) -> bool: ...
+    @property
+    def is_exhausted(self) -> bool: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def slice(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def shuffle(self) -> bool: ...
+    @property
+    def best(self) -> tuple[int, float] | None:
+        """Step and value of the best evaluation that was due."""
 
 _Value = tuple[str, str, tuple[int, ...]]
 

@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ortc._checks import check_output
 from ortc._errors import ArgumentError
 from ortc._packages import need
+from ortc._runtime import format_event
 
 if TYPE_CHECKING:
     from ortc._trainer import Trainer
@@ -67,11 +67,7 @@ class JSONL(Callback):
 
     def _write(self, event: Event) -> None:
         assert self._file is not None
-        finite = {
-            key: None if isinstance(value, float) and not math.isfinite(value) else value
-            for key, value in event.items()
-        }
-        self._file.write(json.dumps(finite, separators=(",", ":")) + "\n")
+        self._file.write(format_event(event) + "\n")
 
     def on_step(self, trainer: Trainer, event: Event) -> None:
         self._write(event)

@@ -60,16 +60,6 @@ class SeveralLossesTest(unittest.TestCase):
         trainer.session["loss.digit.weight"] = 1.0
         self.assertEqual(trainer.evaluate()["loss"], found["loss.digit"] + 0.5 * found["loss.hidden"])
 
-    def test_sums_and_weights_of_classes(self):
-        np.save(WORK / "classes.npy", np.linspace(0.5, 2, 10, dtype=np.float32))
-        losses = [f"digit=cross_entropy:class_weight={WORK / 'classes.npy'},sample_weight=1@output", "hidden=l1:reduction=sum@relu:weight=1e-3"]
-        self.compare(compile_two(loss=losses), make_data(TRAIN, 200), make_data(TEST, 150))
-        # Of values, which cannot be ignored: what fills the last batch has the weight 0.
-        train, evaluation = make_data(TRAIN, 200), make_data(TEST, 150)
-        for data in (train, evaluation):
-            data["sample_weight.hidden"] = data.pop("sample_weight.digit")
-        self.compare(compile_two(loss={"digit": "cross_entropy@output", "hidden": "l1:sample_weight=1@relu"}), train, evaluation)
-
     def test_one_loss_with_weights(self):
         def rename(data):
             return {"pixels": data["pixels"], "label": data["label.digit"], "sample_weight": data["sample_weight.digit"]}
@@ -81,17 +71,9 @@ class SeveralLossesTest(unittest.TestCase):
         del only["pixels"]  # the only input takes the only array that no loss reads
         self.assertEqual(ortc.Trainer(artifact, only).fit(steps=1)[0]["loss"], trainer.history[0]["loss"])
 
-    def test_accumulated(self):
-        self.compare(compile_two(accumulate=3), make_data(TRAIN, 700), make_data(TEST, 64))
-        arrays = {"pixels": make_data(TRAIN, 700)["pixels"], "label": make_data(TRAIN, 700)["label.digit"]}
-        self.compare(compile_two(loss="cross_entropy", accumulate="3:by=tokens"), arrays, arrays)
-
     def test_schedules_of_the_artifact(self):
-        with np.load(TRAIN) as file:
-            arrays = {name: file[name][:700] for name in file.files}
-        for spec in ("cosine:total=20,warmup=3", "wsd:decay=5,total=20"):
-            artifact = compile_two(loss="cross_entropy", schedule={"lr": spec}, accumulate=2)
-            self.compare(artifact, arrays, arrays)
+        artifact = compile_two(loss="cross_entropy", schedule={"lr": "wsd:decay=5,total=20"}, accumulate=2)
+        self.compare(artifact, *[dict(np.load(path)) for path in (TRAIN, TEST)])
         with self.assertRaisesRegex(ortc.ArgumentError, "the artifact computes its rate by itself, by schedule='lr=wsd:"):
             ortc.Trainer(artifact, TRAIN, lr_schedule="linear")
         with self.assertRaisesRegex(ortc.ArgumentError, "the artifact computes its rate by itself, by schedule='lr=wsd:"):
@@ -118,7 +100,7 @@ class SeveralLossesTest(unittest.TestCase):
             ortc.Trainer(artifact, train, evaluation, eval_weights="mean").evaluate()
 
     def compare_metrics(self, artifact, arrays, names, steps=12):
-        """After some steps, so that predictions are no chance; sums may be rounded in another order."""
+        """After some steps, so that predictions are no chance."""
         np.savez(WORK / "metrics.npz", **arrays)
         trainer = ortc.Trainer(artifact, arrays, arrays, metrics=names)
         trainer.fit(steps=steps)
@@ -128,7 +110,7 @@ class SeveralLossesTest(unittest.TestCase):
                                      WORK / "metrics.safetensors", *flags))
         found = trainer.evaluate()
         for name in names:
-            self.assertAlmostEqual(found[name], wanted[name], delta=1e-12 * abs(wanted[name]), msg=name)
+            self.assertEqual(found[name], wanted[name], name)
             self.assertTrue(np.isfinite(found[name]), name)
         return found
 
@@ -155,7 +137,7 @@ class SeveralLossesTest(unittest.TestCase):
         named = ["topk:k=2,output=output,label=label.a,ignore=-100", "rmse:output=relu,label=label.b"]
         self.compare_metrics(two, {"pixels": pixels, "label.a": label, "label.b": hidden}, named)
         for text, name in {"k is 11, and the output has 10 classes": "topk:k=11", "binary": "f1:average=binary", "two classes": "auc",
-                           "it has no key 'n'": "topk:n=3", "a label for each of their tokens": "token_accuracy",
+                           "it has no option 'n'; it takes k": "topk:n=3", "a label for each of their tokens": "token_accuracy",
                            "it fits accuracy, topk": "mae", "has no output 'y'": "f1:output=y,label=label",
                            "belong together": "f1:output=output", "k is '1_0', but it must be a whole number": "topk:k=1_0",
                            "there is no metric 'loss'; there are accuracy, topk": "loss",
@@ -217,7 +199,7 @@ class SeveralLossesTest(unittest.TestCase):
         for batches in (nested, [tuple(batch.values()) for batch in flat], flat):
             events = ortc.Trainer(artifact, batches).fit()
             self.assertEqual([event["loss"] for event in events if "event" not in event], wanted)
-        with self.assertRaisesRegex(ortc.NotFoundError, "have no array 'label.hidden'"):
+        with self.assertRaisesRegex(ortc.NotFoundError, "has no array 'label.hidden' for the loss"):
             ortc.Trainer(artifact, {name: values for name, values in data.items() if name != "label.hidden"})
 
     def test_metrics_of_a_loss(self):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ortc._compile import run_compiler
 from ortc._errors import ArgumentError
-from ortc._names import suggest
+from ortc._runtime import suggest
 from ortc.compat.ort_training import _safetensors
 
 if TYPE_CHECKING:
