@@ -159,6 +159,17 @@ def commit(made: Path, digest: str, meta: Meta) -> None:
     _sync(root)
 
 
+def kernel_flags() -> list[str]:
+    """Flags with which the compiler keeps kernels beside the entries, so that what differs in a learning rate, a loss or a
+    batch norm is compiled in a fraction of the time; none where ORTC_KERNEL_CACHE names another folder, or is empty."""
+    if "ORTC_KERNEL_CACHE" in os.environ:
+        return []
+    try:
+        return ["--kernel-cache", str(_root(make=True) / "kernels")]
+    except OSError:
+        return []
+
+
 @contextmanager
 def lock(digest: str) -> Iterator[None]:
     """One process at a time; a process that ends has it no more."""

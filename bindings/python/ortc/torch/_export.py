@@ -282,6 +282,7 @@ def _compile(request: Request, folder: Path) -> dict[str, Any]:
         *("train", str(model), "--output", str(folder / "artifact"), "--quiet"),
         *(() if "--target" in request.flags else ("--target", "native")),
         *("--max-workers", str(request.threads), *flags, *request.flags),
+        *(() if "--kernel-cache" in request.flags else _cache.kernel_flags()),
     ]
     try:
         run_compiler(arguments)

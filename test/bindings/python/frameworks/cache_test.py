@@ -8,11 +8,13 @@ from __future__ import annotations
 import copy
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import warnings
 
 import torch
@@ -159,13 +161,31 @@ print(i, r.artifacts)
     def test_damaged_entries(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             self.run_script(folder)
-            (entry,) = (name for name in os.listdir(folder) if "." not in name)
+            (entry,) = (name for name in os.listdir(folder) if "." not in name and name != "kernels")
             path = os.path.join(folder, entry, "artifact", "model.ortc")
             with open(path, "r+b") as file:
                 file.seek(os.path.getsize(path) // 2)
                 file.write(b"damage" * 100)
             self.assertEqual(self.run_script(folder), "1 1")
             self.assertEqual(self.run_script(folder), "1 0")
+
+    def test_kernels_are_kept(self) -> None:
+        """Beside the artifacts, and a compilation takes them; not where ORTC_KERNEL_CACHE is empty."""
+        with tempfile.TemporaryDirectory() as folder:
+            kernels = os.path.join(folder, "kernels")
+            self.run_script(folder)
+            before = {name: os.stat(os.path.join(kernels, name)).st_ino for name in os.listdir(kernels) if name.startswith("llvmcache-")}
+            self.assertGreater(len(before), 0)
+            self.assertEqual(os.stat(kernels).st_mode & 0o777, 0o700)
+            for name in os.listdir(folder):
+                if name != "kernels" and os.path.isdir(os.path.join(folder, name)):
+                    shutil.rmtree(os.path.join(folder, name))
+            self.assertEqual(self.run_script(folder), "1 0")
+            after = {name: os.stat(os.path.join(kernels, name)).st_ino for name in os.listdir(kernels) if name.startswith("llvmcache-")}
+            self.assertEqual(after, before)
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, ORTC_KERNEL_CACHE=""):
+            self.assertEqual(self.run_script(folder), "1 0")
+            self.assertFalse(os.path.exists(os.path.join(folder, "kernels")))
 
     def test_places_that_cannot_be_written(self) -> None:
         with tempfile.NamedTemporaryFile() as file:
@@ -181,7 +201,7 @@ print(i, r.artifacts)
                     capture_output=True, text=True,
                 )
                 self.assertEqual((done.returncode, done.stdout.strip()), (0, "0 1"), done.stderr)
-                self.assertEqual(os.listdir(folder), [])
+                self.assertLessEqual({*os.listdir(folder)}, {"kernels"})
 
     def test_children_that_are_killed(self) -> None:
         """While they compile, in the background."""
