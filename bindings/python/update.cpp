@@ -15,6 +15,7 @@ namespace nb = nanobind;
 
 namespace ortc::python {
 
+static constexpr uint8_t kFloat = 1, kDouble = 11; ///< TensorProto.DataType
 /// Below so many elements the other threads are not woken.
 static constexpr int64_t kLeastForThreads = 1 << 15;
 
@@ -40,10 +41,9 @@ void Update::readProgram() {
     hasBlocks |= vector.shift > 0;
     isUpdate &= int64_t(1) << vector.shift <= pieces.back().first;
   }
-  if (!isUpdate || !(type == 1 || type == 11))
+  if (!isUpdate || !(type == kFloat || type == kDouble))
     raise(ORTC_E_ARGUMENT,
           "the program is no update of vectors of float32 or float64 whose lengths are powers of two");
-  elementBytes = getElementBytes(type);
   numbers.resize(scalars.size());
 }
 
@@ -55,6 +55,8 @@ bool Update::readVectors(const Binding &binding, int64_t &length) {
   for (uint32_t value : entry.inputs) {
     const Spec &spec = binding.values[value];
     if (spec.rank == 0) {
+      if (spec.type != kDouble)
+        return false;
       if (isFirst)
         scalars.push_back(spec.name);
       continue;
@@ -81,11 +83,11 @@ bool Update::readVectors(const Binding &binding, int64_t &length) {
   return at == vectors.size() && length > 0 && (length & (length - 1)) == 0;
 }
 
-std::vector<std::string> Update::listVectors() const {
-  std::vector<std::string> names;
+std::vector<Update::Form> Update::listVectors() const {
+  std::vector<Form> forms;
   for (const Vector &vector : vectors)
-    names.push_back(vector.name);
-  return names;
+    forms.push_back({vector.name, nameType(vector.type), int64_t(1) << vector.shift});
+  return forms;
 }
 
 std::vector<std::string> Update::listScalars() const { return scalars; }
@@ -98,12 +100,11 @@ std::vector<int64_t> Update::listPieces() const {
 }
 
 ortc_status Update::bindScalars(ortc_session *session) {
-  char *place = reinterpret_cast<char *>(numbers.data());
   ortc_status status = ORTC_OK;
   for (size_t piece = 0; piece < pieces.size() && status == ORTC_OK; ++piece) {
     status = ortc_session_use_binding(session, pieces[piece].second);
     for (size_t i = 0; i < scalars.size() && status == ORTC_OK; ++i)
-      status = ortc_bind(session, scalars[i].c_str(), place + i * elementBytes, elementBytes);
+      status = ortc_bind(session, scalars[i].c_str(), &numbers[i], sizeof(double));
   }
   return status;
 }
@@ -199,7 +200,11 @@ size_t Update::getPlace(size_t vector, int64_t elements) const {
 bool Update::runPiece(Worker &worker, size_t piece, const std::vector<char *> &places, int64_t offset) const {
   ortc_session *session = worker.session;
   const int64_t length = pieces[piece].first;
-  ortc_status status = ortc_session_use_binding(session, pieces[piece].second);
+  ortc_status status = ORTC_OK;
+  if (worker.piece != piece) {
+    status = ortc_session_use_binding(session, pieces[piece].second);
+    worker.piece = status == ORTC_OK ? piece : SIZE_MAX;
+  }
   for (size_t i = 0; i < vectors.size() && status == ORTC_OK; ++i) {
     const Vector &vector = vectors[i];
     char *place = places[i] + vector.bytesOf(offset);
@@ -287,11 +292,7 @@ void Update::step(Pool &pool, const Batch &batch, const std::vector<double> &val
   {
     nb::gil_scoped_release release;
     std::scoped_lock lock(mutex, pool.mutex);
-    for (size_t i = 0; i < values.size(); ++i) {
-      float narrow = float(values[i]);
-      memcpy(reinterpret_cast<char *>(numbers.data()) + i * elementBytes,
-             type == 1 ? static_cast<const void *>(&narrow) : &values[i], elementBytes);
-    }
+    std::copy(values.begin(), values.end(), numbers.begin()); // where sessions have them
     const bool isShort = batch.units * pieces.back().first < kLeastForThreads;
     Work work{*this, batch, isShort ? 1 : int64_t(pool.getWorkers())};
     while (int64_t(workers.size()) < work.parts)

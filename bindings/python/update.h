@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "bindings/python/exchange.h"
@@ -12,12 +13,12 @@
 
 namespace ortc::python {
 
-/// Programs for prediction (`--loss none`) of elementwise graphs. Each binding has vectors of one length, a piece; they
-/// are powers of two. The graph has vectors, scalars, and outputs `VECTOR.new`, which are written over the vectors. A
+/// Programs of `ortc update` for pieces of tensors. Each binding has vectors of one length, a piece; they are powers of
+/// two. A program has vectors, float64 scalars, and outputs `VECTOR.new`, which are written over the vectors. A
 /// tensor is updated in the largest pieces that fit, and what is less than the smallest piece in a copy.
 ///
 /// Vectors may be shorter, by the same factor in all bindings: each of their elements is of a block of the others'.
-/// Such a graph is no loop of elements: its results are copied to the vectors. The smallest piece is whole blocks.
+/// Such a program is no loop of elements: its results are copied to the vectors. The smallest piece is whole blocks.
 ///
 /// The pieces of all tensors are one list, of which every thread takes a part: what an element becomes does not depend
 /// on the piece that it is in, so results have the same bits for every number of threads.
@@ -29,8 +30,10 @@ public:
   Update(const Update &) = delete;
   Update &operator=(const Update &) = delete;
 
-  /// Names of vectors and of scalars, in the order of the graph.
-  std::vector<std::string> listVectors() const;
+  /// A vector: its name, its type ("float32") and how many elements of the first vector one of its own is of.
+  using Form = std::tuple<std::string, std::string, int64_t>;
+  /// Vectors, and names of scalars, in the order of the program.
+  std::vector<Form> listVectors() const;
   std::vector<std::string> listScalars() const;
   /// Lengths, from the largest to the smallest.
   std::vector<int64_t> listPieces() const;
@@ -69,6 +72,7 @@ private:
   /// What one thread computes with.
   struct Worker {
     ortc_session *session = nullptr;
+    size_t piece = SIZE_MAX;   ///< whose binding the session has
     std::vector<char> rest;    ///< a smallest piece of each vector
     std::vector<char> results; ///< a largest piece of each, where they are not made in place
     std::string error;
@@ -90,8 +94,7 @@ private:
   std::vector<std::string> scalars;
   std::vector<std::pair<int64_t, uint32_t>> pieces; ///< lengths and bindings, the largest first
   bool hasBlocks = false;
-  uint8_t type = 0; ///< of the first vector and the scalars, TensorProto.DataType: float or double
-  size_t elementBytes = 0;
+  uint8_t type = 0;            ///< of the first vector, TensorProto.DataType: float or double
   std::vector<double> numbers; ///< the scalars
   std::vector<Worker> workers;
   std::mutex mutex; ///< of the numbers and the workers

@@ -19,6 +19,7 @@
 #include "compiler/driver/ShareConstants.h"
 #include "compiler/driver/SourceModel.h"
 #include "compiler/kernels/SumOrder.h"
+#include "compiler/passes/train/Losses.h"
 #include "compiler/passes/train/Optimizers.h"
 #include "compiler/passes/train/Teacher.h"
 #include "compiler/passes/train/TrainingProgram.h"
@@ -69,8 +70,10 @@ namespace {
 /// One run of the compiler.
 class Compilation {
 public:
-  Compilation(const CompileOptions &options, const CompileExtras &extras)
-      : options(options), extras(extras), compiled(makeCompiled()),
+  /// `form`: of the update that is compiled in place of a model, or null.
+  Compilation(const CompileOptions &options, const CompileExtras &extras,
+              const train::UpdateForm *form = nullptr)
+      : options(options), extras(extras), form(form), compiled(makeCompiled()),
         diagnostics(*compiled.context, options.model) {}
 
   Expected<Compiled> run();
@@ -95,9 +98,10 @@ private:
 
   Status prepare();
   Status runPhase(const Step &phase);
-  Status read() { return readModel(options, diagnostics, extras.afterReading, compiled, model); }
+  Status read();
   Status legalizeAll();
   Status legalize(unsigned binding, legalize::Mode mode);
+  Status writeUpdates();
   Status simplify();
   Status narrow(bool differentiated);
   Status loss();
@@ -109,6 +113,8 @@ private:
   Status code();
   Status checkTrained() const;
   Status checkModelFiles() const;
+  /// Names of the model's initializers.
+  std::set<std::string> listInitializers() const;
   void noteConstants();
   void warnOfPatterns();
   void describePrograms();
@@ -117,7 +123,8 @@ private:
 
   CompileOptions options;
   const CompileExtras &extras;
-  Compiled compiled;
+  const train::UpdateForm *const form;
+  Compiled compiled; ///< its model is null where an update is compiled
   Diagnostics diagnostics;
   ModelFacts model;
   tuning::TuneCache tuned;
@@ -234,7 +241,29 @@ void Compilation::copyForFamilies() {
   compiled.families.back().ir = std::move(compiled.program);
 }
 
+Status Compilation::read() {
+  if (!form)
+    return readModel(options, diagnostics, extras.afterReading, compiled, model);
+  Location loc = UnknownLoc::get(compiled.context.get());
+  compiled.source = ModuleOp::create(loc);
+  compiled.program = ModuleOp::create(loc);
+  compiled.facts.modelName = options.optimizer.name;
+  return Status();
+}
+
+/// The functions that legalisation makes of a model.
+Status Compilation::writeUpdates() {
+  for (auto [number, binding] : llvm::enumerate(options.bindings)) {
+    const std::vector<int64_t> &shape = binding.shapes.empty() ? form->shape : binding.shapes.front().dims;
+    ORTC_TRY(diagnostics.check(train::buildUpdateProgram(*compiled.program, options.optimizer, *form, shape,
+                                                         static_cast<int64_t>(number))));
+  }
+  return Status();
+}
+
 Status Compilation::legalizeAll() {
+  if (form)
+    return writeUpdates();
   for (unsigned binding = 0; binding < options.bindings.size(); ++binding)
     for (legalize::Mode mode : {legalize::Mode::train, legalize::Mode::eval})
       if (trains(options) || mode == legalize::Mode::eval)
@@ -314,8 +343,14 @@ Status Compilation::checkTrained() const {
 
 /// Whether the files that constants are views of are what they were.
 Status Compilation::checkModelFiles() const {
+  if (form)
+    return Status();
   Status kept = compiled.model->checkFiles();
   return kept.isOk() ? kept : Status::failure(kept.getMessage());
+}
+
+std::set<std::string> Compilation::listInitializers() const {
+  return form ? std::set<std::string>() : initializerNames(*compiled.model);
 }
 
 Status Compilation::loss() {
@@ -514,9 +549,9 @@ Status Compilation::assemble() {
     for (const auto &code : family.codes)
       program.codes.push_back(code->section);
   }
-  ORTC_TRY(diagnostics.check(
-      artifact::buildArtifact(programs, options, initializerNames(*compiled.model)).moveTo(result)));
-  report::describeBatch(*compiled.source, options.losses, compiled.facts);
+  ORTC_TRY(diagnostics.check(artifact::buildArtifact(programs, options, listInitializers()).moveTo(result)));
+  if (!form)
+    report::describeBatch(*compiled.source, options.losses, compiled.facts);
   if (options.source && options.weights)
     ORTC_TRY(
         diagnostics.check(makeSource(*model.written, result.tensors, model.packed).moveTo(result.source)));
@@ -549,6 +584,28 @@ Expected<Compiled> Compilation::run() {
 Expected<Compiled> compile(const CompileOptions &options, const CompileExtras &extras) {
   ORTC_TRY(train::checkGroups(options));
   return Compilation(options, extras).run();
+}
+
+Expected<Compiled> compileUpdate(const CompileOptions &options, const train::UpdateForm &form,
+                                 const CompileExtras &extras) {
+  ORTC_TRY(train::checkUpdateForm(options.optimizer, form));
+  CompileOptions update;
+  update.model = "optimizer '" + options.optimizer.name + "'"; // as messages call it
+  ORTC_TRY(train::parseLoss("none").moveTo(update.losses.front()));
+  update.optimizer = options.optimizer;
+  update.maxWorkers = options.maxWorkers;
+  update.targets = options.targets;
+  update.numerics = options.numerics;
+  update.kernelCache = options.kernelCache;
+  update.compileTo = options.compileTo;
+  update.precision = form.isDouble ? Precision::F64 : Precision::F32;
+  update.source = false;
+  if (form.shape.empty())
+    update.bindings.clear();
+  for (int64_t piece :
+       form.shape.empty() ? train::listPieces(options.optimizer, form) : std::vector<int64_t>())
+    update.bindings.push_back({"n" + std::to_string(piece), {{"elements", {piece}}}});
+  return Compilation(update, extras, &form).run();
 }
 
 } // namespace ortc::driver

@@ -6,6 +6,7 @@
 #include "compiler/driver/Compiled.h"
 #include "compiler/options/CompileOptions.h"
 #include "compiler/options/TuneOptions.h"
+#include "compiler/passes/train/UpdateProgram.h"
 #include "support/Expected.h"
 
 #include <functional>
@@ -41,5 +42,12 @@ Status checkRequest(const CompileOptions &options, const CompileExtras &extras);
 /// `dumpBuffers` are the caller's. Fails with the exit status of `ortc train`: 2 for a model or options that are
 /// refused, 1 where files fail. May be called several times and from several threads at once.
 Expected<Compiled> compile(const CompileOptions &options, const CompileExtras &extras = {});
+
+/// Compiles the update of `options.optimizer` for tensors that a host owns, as train::buildUpdateProgram() has it: one
+/// entry for prediction in a binding for each piece ("n16", ...), or for the one shape of the form. No model is read.
+/// Only targets, workers, numerics, the kernel cache and `compileTo` of the other options count; fails as compile()
+/// does.
+Expected<Compiled> compileUpdate(const CompileOptions &options, const train::UpdateForm &form,
+                                 const CompileExtras &extras = {});
 
 } // namespace ortc::driver

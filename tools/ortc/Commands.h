@@ -32,6 +32,7 @@ void addKernelCacheFlag(CommandLine &line, CompileOptions &options);
 void addTrainCommand(Tool &tool);
 void addPlanCommand(Tool &tool);
 void addCheckCommand(Tool &tool);
+void addUpdateCommand(Tool &tool);
 void addOpsCommand(Tool &tool);
 void addRunCommand(Tool &tool);
 void addReportCommand(Tool &tool);

@@ -27,9 +27,8 @@ using namespace mlir;
 
 namespace ortc::tool {
 
-/// The IR after a phase, as a file of --dump-ir; one for each family of targets where there are several.
-static Status dumpIr(const std::string &folder, const char *phase, const std::string &family, ModuleOp ir) {
-  if (folder.empty())
+Status dumpIr(const std::string &folder, const char *phase, const std::string &family, ModuleOp ir) {
+  if (folder.empty() || StringRef(phase) == "code") // which leaves the program as it was placed
     return Status();
   std::error_code code;
   std::filesystem::create_directories(folder, code);
@@ -86,8 +85,7 @@ static driver::CompileExtras makeExtras(const CompileOptions &options, const Tun
     return checkFiles(options, tuning, reports, model);
   };
   extras.afterPhase = [&](const char *phase, const std::string &family, ModuleOp ir) {
-    // The code's phase leaves the program as it was placed.
-    return StringRef(phase) == "code" ? Status() : dumpIr(options.dumpIr, phase, family, ir);
+    return dumpIr(options.dumpIr, phase, family, ir);
   };
   return extras;
 }

@@ -4,6 +4,7 @@
 
 #include "compiler/options/CompileOptions.h"
 #include "compiler/options/TuneOptions.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "support/Status.h"
 
 #include <optional>
@@ -34,6 +35,10 @@ struct PlanOptions {
 /// `ortc plan`: plans the memory of what `options` would compile, without generating code for it, prints the plan, and
 /// writes what `planning` and the options' `report` (as plan.json) and `dumpBuffers` say.
 Status plan(const CompileOptions &options, const PlanOptions &planning);
+
+/// Writes the IR after a phase into the folder of --dump-ir, if there is one: a file for each family of targets where
+/// there are several.
+Status dumpIr(const std::string &folder, const char *phase, const std::string &family, mlir::ModuleOp ir);
 
 /// Prints notes and warnings on stderr, a line each.
 void printNotes(const std::vector<std::string> &notes, const std::vector<std::string> &warnings);

@@ -184,6 +184,7 @@ static int run(int argc, char **argv) {
   tool::addTrainCommand(tool);
   tool::addPlanCommand(tool);
   tool::addCheckCommand(tool);
+  tool::addUpdateCommand(tool);
   tool::addOpsCommand(tool);
   for (CLI::App *command : app.get_subcommands({}))
     command->parse_complete_callback(tool::endOnFailedAllocation);

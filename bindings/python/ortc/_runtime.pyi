@@ -161,12 +161,14 @@ def advance(counters: list[Any]) -> list[float]:
     """Adds one to tensors of one float32, and gives what they are then. Raises ShapeError where one is something else."""
 
 class Update:
-    """A program of vectors, scalars and outputs VECTOR.new, as an update in place of tensors of any length. Vectors that are
-    shorter have an element for each block of the others."""
+    """A program of `ortc update` for pieces: vectors, float64 scalars and outputs VECTOR.new, as an update in place of tensors
+    of any length. Vectors that are shorter have an element for each block of the others."""
 
     def __init__(self, program: Program) -> None: ...
     @property
-    def vectors(self) -> list[str]: ...
+    def vectors(self) -> list[tuple[str, str, int]]:
+        """Names, types ("float32"), and how many elements of the first one an element is of."""
+
     @property
     def scalars(self) -> list[str]: ...
     @property

@@ -36,7 +36,9 @@ struct UpdateStep : ScalarStep {
   llvm::ArrayRef<int64_t> shape = {};       ///< of what is trained, as the file has it
   /// The dimension of `parameter` that is dimension i of `shape`, as parameters may be stored transposed.
   llvm::SmallVector<int64_t> axes = {};
-  bool isSparse = false;               ///< of rows that have a gradient, whose state waits in between
+  bool isSparse = false; ///< of rows that have a gradient, whose state waits in between
+  /// `parameter` is what `OptimizerDefinition::ahead` gives, and a state that has a name for that is it.
+  bool holdsAhead = false;
   const OnnxOptimizer *file = nullptr; ///< the formula is an ONNX function
   bool isRefused = false; ///< set by a formula that does not take the parameter, and has said why
 
@@ -62,8 +64,9 @@ struct StateDefinition {
   /// Another shape of the same rank, from the parameter's in the file; nothing: this parameter has no such state.
   std::optional<llvm::SmallVector<int64_t>> (*shape)(llvm::ArrayRef<int64_t> file) = nullptr;
   Storage storage =
-      Storage::Whole; ///< others are for elementwise formulas, which then see rows of 256 elements
-  double initial = 0; ///< of every element
+      Storage::Whole;          ///< others are for elementwise formulas, which then see rows of 256 elements
+  double initial = 0;          ///< of every element
+  const char *ahead = nullptr; ///< the state in its place where the step holds what training reads
 };
 
 /// State of rank 0, f64, that all parameters with the same `keys` share.

@@ -1,6 +1,8 @@
-// The commands that compile: train, plan, check, ops.
+// The commands that compile: train, plan, check, update, ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/ortc/flags/Flags.h"
+
+#include <algorithm>
 
 namespace ortc::tool {
 
@@ -305,6 +307,54 @@ CommandRow describeCheck() {
               trainModeFlags().share("train",
                                      {{"seed", "Also of inputs and directions; the same seed gives the same "
                                                "table."}})}};
+}
+
+/// Some rows of a group that another command has.
+static FlagGroup shareSome(const FlagGroup &group, const std::vector<std::string_view> &names,
+                           std::map<std::string, const char *> notes = {}) {
+  FlagGroup shared = group.share("train", std::move(notes));
+  std::erase_if(shared.rows, [&](const FlagRow &row) {
+    return std::find(names.begin(), names.end(), row.name) == names.end();
+  });
+  return shared;
+}
+
+CommandRow describeUpdate() {
+  const FlagGroup update = {
+      "Update",
+      {
+          {.name = "output",
+           .letter = 'o',
+           .value = "DIR",
+           .type = FlagType::Folder,
+           .sentence = "Write the artifact into this folder, replaced whole"},
+          {.name = "optimizer",
+           .value = "SPEC",
+           .type = FlagType::Spec,
+           .sentence = "Choose the optimizer; default: sgd",
+           .text =
+               R"(SPEC is `NAME[:key=value,...]` of an optimizer in the [table](train.md#optimizers). Numbers are inputs of a
+step, whatever they are here; only whether one that may be absent is 0 decides something.)"},
+          {.name = "shape",
+           .value = "AxB",
+           .type = FlagType::Text,
+           .sentence = "Update a tensor of this shape; default: pieces of any",
+           .text =
+               R"(Optimizers that look at a whole tensor need it: `lamb`, `lars`, `adafactor` and `muon`. Others have bindings
+for pieces of tensors: vectors of 16, 32, 64 and so on to 262,144 elements, or of 256 to 16,384 where states are bytes.)"},
+          {.name = "whole-states",
+           .sentence = "Keep states in numbers that the optimizer keeps in bytes",
+           .text = "For tensors that are too small for bytes, of `adamw8bit` and `lion8bit`."},
+          {.name = "quiet", .sentence = "Print nothing but warnings"},
+      }};
+  FlagGroup target = shareSome(targetFlags(), {"target", "numerics", "precision", "max-workers"},
+                               {{"precision", "Only `f32` and `f64`."}});
+  target.title = "Target";
+  return {.name = "update",
+          .sentence = "Compile an optimizer's update for tensors of a host",
+          .arguments = {},
+          .groups = {update, target, {"Diagnostics", {kKernelCache, kDumpIr}}},
+          .example = "ortc update --optimizer adamw:weight_decay=0.01 -o adamw --target native"};
 }
 
 CommandRow describeOps() {

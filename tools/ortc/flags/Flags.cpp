@@ -129,6 +129,7 @@ const std::vector<CommandRow> &listCommands() {
   static const std::vector<CommandRow> commands = {withRecipe(describeTrain(), /*writes=*/true),
                                                    withRecipe(describePlan()),
                                                    withRecipe(describeCheck()),
+                                                   withRecipe(describeUpdate()),
                                                    describeOps(),
                                                    withRecipe(describeRun()),
                                                    withRecipe(describeReport()),

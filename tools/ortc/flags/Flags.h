@@ -132,6 +132,7 @@ FlagRow quietFlag();
 CommandRow describeTrain();
 CommandRow describePlan();
 CommandRow describeCheck();
+CommandRow describeUpdate();
 CommandRow describeRun();
 CommandRow describeEval();
 CommandRow describePredict();

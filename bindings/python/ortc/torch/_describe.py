@@ -16,18 +16,14 @@ import torch
 
 from ortc._errors import ArgumentError, CompileError
 from ortc._session import Session
-from ortc.torch._rules import RULES
-from ortc.torch._rules.rule import Group
+from ortc.torch._optimizers import KNOWN, Group, settings_of
 from ortc.torch._states import check_kind, has_state
 
 _HOMES = ("torch.optim", "ortc.torch.optim", "lion_pytorch", "timm.optim", "schedulefree", "bitsandbytes.optim")
-_RENAMED = {"betas": ("beta1", "beta2"), "eps": ("epsilon",), "ns_coefficients": ("ns_a", "ns_b", "ns_c")}
-_PAIR_OF_EPSILONS = ("epsilon1", "epsilon2")
 _CORRECTIONS = {"beta1": "bias_correction1", "beta2": "bias_correction2"}
 """States that are 1 - beta^step in PyTorch, whatever beta was before."""
 _NEEDED = {
     "bias_correction": True,
-    "grad_averaging": True,
     "caution": False,
     "decoupled_decay": False,
     "corrected_weight_decay": False,
@@ -45,17 +41,17 @@ _MOST = 3000
 """Characters of a regular expression; the compiler takes 4096."""
 
 
-def _find_rule(optimizer: torch.optim.Optimizer) -> str:
+def _find_name(optimizer: torch.optim.Optimizer) -> str:
     for kind in type(optimizer).__mro__:
-        if kind.__name__ in RULES and kind.__module__.startswith(_HOMES):
+        if kind.__name__ in KNOWN and kind.__module__.startswith(_HOMES):
             return kind.__name__
-    raise CompileError(f"{type(optimizer).__name__} is not compiled; {', '.join(RULES)} are, and what optimizer=SPEC takes")
+    raise CompileError(f"{type(optimizer).__name__} is not compiled; {', '.join(KNOWN)} are, and what optimizer=SPEC takes")
 
 
 def _list_keys(name: str) -> list[str]:
     """Those of a group that the flag has, too."""
-    taken = RULES[name].arguments or inspect.signature(getattr(torch.optim, name))
-    keys = [key for key in taken.parameters if key not in (*_IGNORED, *_NEEDED, *dict(RULES[name].only))]
+    taken = KNOWN[name].arguments or inspect.signature(getattr(torch.optim, name))
+    keys = [key for key in taken.parameters if key not in (*_IGNORED, *_NEEDED, *dict(KNOWN[name].only))]
     return [key for key in keys if not (name == "Adam" and key == "decoupled_weight_decay")]
 
 
@@ -63,7 +59,7 @@ class OfGroup:
     """A group of parameters: its settings as those of the flag."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, number: int) -> None:
-        self.name = _find_rule(optimizer)
+        self.name = _find_name(optimizer)
         self.optimizer, self.number = optimizer, number
         group = self.group
         given = vars(getattr(optimizer, "args", None) or _NOTHING) | group  # of bitsandbytes
@@ -73,9 +69,7 @@ class OfGroup:
                     f"{key}={given[key]!r} of {type(optimizer).__name__} is not compiled by ortc.torch.Trainer; {key}={value!r} is"
                 )
         self.keys = _list_keys(self.name)
-        self.flag = RULES[self.name].flag
-        if self.flag == "adam" and (group.get("decoupled_weight_decay") or self.name == "AdamW"):
-            self.flag = "adamw"
+        self.flag = "adamw" if self.name == "AdamW" else KNOWN[self.name].flag_of(group)
         self.compiled = self.settings()
         self.own: list[str] = []
         """Settings that its flag gives."""
@@ -92,19 +86,7 @@ class OfGroup:
         return [self.group[key] for key in self.keys]
 
     def settings(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key in self.keys:
-            value = self.group[key]
-            names = _RENAMED.get(key, (key,))
-            if key == "eps" and isinstance(value, (tuple, list)):
-                names = _PAIR_OF_EPSILONS
-            values = value if isinstance(value, (tuple, list)) else (value,)
-            for name, each in zip(names, values, strict=True):
-                if isinstance(each, torch.Tensor):
-                    each = each.item()
-                if each is not None:
-                    found[name] = int(each) if isinstance(each, bool) else each
-        return found
+        return settings_of(self.group, self.keys)
 
 
 def _format(settings: Mapping[str, Any]) -> str:

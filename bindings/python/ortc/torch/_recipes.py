@@ -1,4 +1,4 @@
-"""Optimizers that torch.optim has not, from the table of rules.
+"""Optimizers that torch.optim has not.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
@@ -8,13 +8,14 @@ checkpoints go both ways; none of these packages is needed.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from ortc.torch._rules.blocks import dynamic_map
-from ortc.torch._rules.rule import Rule, scalars_of
+from ortc.torch._optimizers import Group, Known, Numbers
+from ortc.torch._works import Work, begin_counting
 
 _BELOW_ONE = ("betas", "momentum", "dampening")
 
@@ -28,15 +29,15 @@ def _check(name: str, value: Any) -> None:
 
 
 class Recipe(torch.optim.Optimizer):
-    """An optimizer whose step without a compiler is its rule's formula, computed by PyTorch."""
+    """An optimizer that only the compiler has."""
 
-    rule: Rule
+    known: Known
 
     def __init__(self, params: Any, *arguments: Any, **options: Any) -> None:
-        assert self.rule.arguments is not None
-        bound = self.rule.arguments.bind(params, *arguments, **options)
+        assert self.known.arguments is not None
+        bound = self.known.arguments.bind(params, *arguments, **options)
         bound.apply_defaults()
-        for name, value in self.rule.only:
+        for name, value in self.known.only:
             if bound.arguments.pop(name) != value:
                 raise ValueError(f"{type(self).__name__} takes no {name} but {value}; leave it out")
         defaults = {name: value for name, value in bound.arguments.items() if name != "params"}
@@ -44,7 +45,7 @@ class Recipe(torch.optim.Optimizer):
             _check(name, value)
         if defaults.get("nesterov") and (not defaults["momentum"] or defaults["dampening"]):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        super().__init__(params, defaults | dict(self.rule.kept))
+        super().__init__(params, defaults | dict(self.known.kept))
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -53,29 +54,41 @@ class Recipe(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        rule, more = self.rule, self.rule.begin(self.param_groups)
+        more = self.known.begin(self.param_groups)
         for group in self.param_groups:
-            switches = rule.switches(group)
             for p in group["params"]:
                 if p.grad is None:
                     continue
                 if p.grad.layout is not torch.strided:
                     raise RuntimeError(f"{type(self).__name__} takes no sparse gradients")
-                own = self.state[p]
-                age, names = (2.0 if own else 1.0), rule.states(switches, p)
-                if not own:
-                    own.update({"step": torch.zeros(())} if rule.counts else {})
-                    own.update({name: rule.start(name, p, group) for name in names})
-                if rule.counts:
-                    own["step"] += 1
-                    age = float(own["step"])
-                dtype = torch.promote_types(p.dtype, torch.float32)
-                numbers = [torch.tensor(x, dtype=dtype) for x in scalars_of(rule, switches, group | more, (age,))]
-                states = tuple(own[name] for name in names)
-                results = rule.formula(switches, p, p.grad, states, tuple(numbers))
-                for tensor, result in zip((p, *states), results, strict=True):
-                    tensor.copy_(result)
+                if p.numel():
+                    self._step_copies(group | more, p, self.state[p])
         return loss
+
+    def _step_copies(self, group: Group, p: torch.Tensor, own: dict[str, Any]) -> None:
+        """The step of a tensor that compiled code does not take as it is: through dense copies on the processor."""
+        dtype = torch.float64 if p.dtype == torch.float64 else torch.float32
+        work = Work(self.known, group, _copy(p, dtype))
+        work.add(_copy(p, dtype), _copy(p.grad, dtype), {})
+        work.open()
+        numbers: Numbers = (2.0 if own else 1.0,)
+        if not own:
+            own.update(begin_counting(self.known))
+        for name, form in work.forms.items():
+            if own.get(name) is None:
+                own[name] = work.start(name, form, p).to(p.device, form.dtype if self.known.has_bytes else p.dtype)
+        if self.known.counts:
+            own["step"] += 1
+            numbers = (float(own["step"]),)
+        work.states = {name: [_copy(own[name], form.dtype)] for name, form in work.forms.items()}
+        work.update.prepare(work)
+        work.update.run(work, [numbers])
+        for tensor, (result, *_) in zip((p, *(own[name] for name in work.states)), (work.parameters, *work.states.values())):
+            tensor.copy_(result)
+
+
+def _copy(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty(tensor.shape, dtype=dtype).copy_(tensor)
 
 
 class ScheduleFree(Recipe):
@@ -103,6 +116,23 @@ class ScheduleFree(Recipe):
                     if "z" in self.state.get(p, {}):
                         p.lerp_(end=self.state[p]["z"], weight=1 - 1 / self._momentum(group))
                 group["train_mode"] = False
+
+
+_BLOCK = 256
+"""Values that share a magnitude."""
+
+
+@functools.cache
+def dynamic_map(is_signed: bool) -> torch.Tensor:
+    """The values of codes, from the smallest to the largest, as checkpoints of bitsandbytes say it: 0, 1, and in each power of
+    ten twice as many values as in the one below, evenly spaced."""
+    values = [0.0, 1.0]
+    for i in range(7):
+        count = 2 ** (i if is_signed else i + 1)
+        bounds = torch.linspace(0.1, 1, count + 1, dtype=torch.float32)
+        means = (10.0 ** (i - 6) * ((bounds[:-1] + bounds[1:]) / 2)).tolist()
+        values += [*means, *(-mean for mean in means if is_signed)]
+    return torch.tensor(sorted(values), dtype=torch.float32)
 
 
 _WRAPPED = "__bnb_optimizer_quant_state__"
@@ -152,20 +182,27 @@ class InBytes(Recipe):
         super().load_state_dict({**state_dict, "state": {}, "param_groups": groups})
         self.state.update(found)
 
+    def _list_states(self, p: torch.Tensor, size: int) -> dict[str, tuple[torch.dtype, torch.Size]]:
+        """Types and shapes of the states of a parameter; averages come first."""
+        names = sorted(self.known.renamed.values(), reverse=True)
+        if p.numel() < size:
+            return {name: (torch.float32, p.shape) for name in names if name.startswith("state")}
+        blocks = torch.Size([-(-p.numel() // _BLOCK)])
+        return {name: (torch.uint8, p.shape) if name.startswith("state") else (torch.float32, blocks) for name in names}
+
     def _read(self, index: int, p: torch.Tensor, group: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter."""
         given = {key: value for key, value in given.items() if key != _WRAPPED} | given.get(_WRAPPED, {})
         what, size = f"the state of parameter {index}, of {p.numel()} values,", group["min_8bit_size"]
-        names = self.rule.states(self.rule.switches(group), p)
         own = {"step": torch.tensor(_read_step(what, given.get("step")))}
         if (p.numel() >= size) != ("absmax1" in given):
             kind = "bytes" if "absmax1" in given else "float32"
             raise ValueError(f"{what} is in {kind}, which min_8bit_size={size} of its group does not say; give another one")
-        for name in names:
-            wanted, value = self.rule.start(name, torch.empty_like(p, device="meta"), group), given.get(name)
-            if not isinstance(value, torch.Tensor) or (value.shape, value.dtype) != (wanted.shape, wanted.dtype):
+        for name, (dtype, shape) in self._list_states(p, size).items():
+            value = given.get(name)
+            if not isinstance(value, torch.Tensor) or (value.shape, value.dtype) != (shape, dtype):
                 got = f"{value.dtype} {list(value.shape)}" if isinstance(value, torch.Tensor) else value
-                raise ValueError(f"{what} has {name} {got}, but must have {wanted.dtype} {list(wanted.shape)}")
+                raise ValueError(f"{what} has {name} {got}, but must have {dtype} {list(shape)}")
             if name.startswith("absmax") and not ((value >= 0) & value.isfinite()).all():
                 raise ValueError(f"{what} has {name} with NaN, infinities or values below 0, which are no magnitudes of an average")
             own[name] = value.to(p.device).contiguous().clone()

@@ -8,7 +8,7 @@ and of each parameter in PyTorch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import torch
 
 from ortc._errors import CompileError
 from ortc._session import Session
-from ortc.torch._rules import RULES
+from ortc.torch._optimizers import KNOWN
 
 if TYPE_CHECKING:
     from ortc.torch._describe import Described, OfGroup
@@ -43,10 +43,9 @@ def check_kind(group: OfGroup) -> None:
         raise CompileError(f"the state of {group.name} is no state of a session: {_INSTEAD}")
 
 
-def _names(group: OfGroup, p: torch.Tensor) -> tuple[str, ...]:
-    """The names of states of a parameter, except counts."""
-    rule = RULES[group.name]
-    return rule.states(rule.switches(group.group), p)
+def _names(group: OfGroup, name: str, known: Mapping[str, Any]) -> list[str]:
+    """The states that a session has of a parameter; none where it is not trained any more."""
+    return [each for each in KNOWN[group.name].states if f"{name}.{each}" in known]
 
 
 def _groups(described: Described, optimizer: torch.optim.Optimizer) -> Iterator[tuple[OfGroup, torch.Tensor, str]]:
@@ -63,13 +62,12 @@ def read_states(session: Session, described: Described, optimizer: torch.optim.O
     for group, p, name in _groups(described, optimizer):
         check_kind(group)
         own: dict[str, Any] = {}
-        if RULES[group.name].counts:
+        if KNOWN[group.name].counts:
             own["step"] = torch.tensor(float(session["updates" if "updates" in known else "step"]))
-        for factor, _ in RULES[group.name].factors:
+        for factor, _ in KNOWN[group.name].factors:
             own[factor] = torch.tensor(float(session[group.prefix + factor if group.prefix + factor in known else factor]))
-        for each in _names(group, p):
-            if f"{name}.{each}" in known:  # else it is not trained any more
-                own[each] = torch.from_numpy(np.array(known[f"{name}.{each}"])) + _initial(group, each)
+        for each in _names(group, name, known):
+            own[each] = torch.from_numpy(np.array(known[f"{name}.{each}"])) + _initial(group, each)
         optimizer.state[p] = own
 
 
@@ -81,15 +79,13 @@ def write_states(session: Session, described: Described, optimizer: torch.optim.
         check_kind(group)
         own = optimizer.state.get(p) or {}
         steps.add(float(own.get("step", 1.0)))
-        for each in _names(group, p):
-            if f"{name}.{each}" not in known:
-                continue
+        for each in _names(group, name, known):
             if each not in own:
                 raise CompileError(f"'{name.removeprefix('m.model.')}' has no state {each}, which the optimizer's settings ask for")
             if own[each] is not None:
                 value = own[each].detach().to(torch.float32) - _initial(group, each)
                 session.write(f"{name}.{each}", value.contiguous().numpy())
-        for factor, _ in RULES[group.name].factors:
+        for factor, _ in KNOWN[group.name].factors:
             for key in (factor, group.prefix + factor):
                 if key in known and factor in own:
                     _write_number(session, key, float(own[factor]))
@@ -98,7 +94,7 @@ def write_states(session: Session, described: Described, optimizer: torch.optim.
             f"parameters have taken {', '.join(f'{each:.0f}' for each in sorted(steps))} steps, and a session counts one number: "
             "begin with another optimizer, or train with ortc.torch.compile_, whose optimizer is PyTorch's"
         )
-    counts = any(RULES[group.name].counts for group, _, _ in _groups(described, optimizer))
+    counts = any(KNOWN[group.name].counts for group, _, _ in _groups(described, optimizer))
     if steps and (counts or not session["step"]):
         _count(session, described, steps.pop())
 

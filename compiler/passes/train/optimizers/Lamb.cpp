@@ -7,11 +7,17 @@ using namespace mlir;
 
 namespace ortc::train {
 
+static constexpr const char *kAveraging = "grad_averaging";
+
 /// With m and v of adam: u = m / correction1 / (sqrt(v / correction2) + epsilon) + weight_decay p; p -= lr |p| / |u| u.
 /// Where there is no weight decay, the ratio of norms is 1 unless always_adapt is on.
 static void update(UpdateStep &step) {
   nn::TensorBuilder &b = step.b;
-  averageMoments(step);
+  if (step.settings.isOn(kAveraging))
+    averageGradient(step);
+  else
+    step.states[kAverage] = b.add(step.scale(step.states[kAverage], step.scalar(kBeta1)), step.gradient);
+  averageSquare(step);
   Value lr = step.scalar(kLr), one = b.constantLike(lr, 1);
   Value divisor = correctedDivisor(step, step.states[kAverageSquare]);
   Value direction = b.div(step.scale(step.states[kAverage], b.div(one, step.scalar(kCorrection1))), divisor);
@@ -31,7 +37,16 @@ const OptimizerDefinition kLambOptimizer = {
     .meaning = "steps of adam, each of the size of its parameter",
     .keys = momentKeys(1e-3, epsilonKey(1e-6),
                        weightDecayKey(1e-2, "added to the direction, times the parameter"),
-                       {trustClipKey(), alwaysAdaptKey(), maximizeKey()}),
+                       {trustClipKey(),
+                        alwaysAdaptKey(),
+                        {kAveraging,
+                         true,
+                         kSwitch,
+                         "a gradient weighs 1 - beta1 in the average; 0: 1",
+                         /*zeroIsAbsent=*/false,
+                         {},
+                         /*isRare=*/true},
+                        maximizeKey()}),
     .shared = momentCorrections(),
     .states = momentStates(),
     .update = update,

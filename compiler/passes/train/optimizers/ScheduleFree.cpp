@@ -52,19 +52,33 @@ std::vector<SharedState> averagingShared(std::vector<SharedState> more) {
 }
 
 std::vector<StateDefinition> averagingStates(std::vector<StateDefinition> more) {
-  more.insert(more.begin(), {kDistance});
+  more.insert(more.begin(), {.name = kDistance, .ahead = "z"});
   return more;
 }
 
 Value readAhead(UpdateStep &step, const char *key) {
   nn::TensorBuilder &b = step.b;
+  if (step.holdsAhead)
+    return step.parameter;
   return b.add(step.parameter, step.scale(step.states[kDistance], oneMinus(b, step.scalar(key))));
 }
 
-void averageStep(UpdateStep &step, Value direction) {
+/// The same of y and z, where x is left out: y += c (z - y) - lr w (1 - key (1 - c)) direction; z -= lr w direction.
+static void averageAhead(UpdateStep &step, const char *key, Value share, Value direction) {
+  nn::TensorBuilder &b = step.b;
+  Value &z = step.states[kDistance], rate = b.neg(rateOf(step));
+  Value ofStep = oneMinus(b, b.mul(step.scalar(key), oneMinus(b, share)));
+  Value moved = b.add(step.parameter, step.scale(b.sub(z, step.parameter), share));
+  step.parameter = b.add(moved, step.scale(direction, b.mul(rate, ofStep)));
+  z = b.add(z, step.scale(direction, rate));
+}
+
+void averageStep(UpdateStep &step, const char *key, Value direction) {
   nn::TensorBuilder &b = step.b;
   Value sum = step.scalar(kWeights), zero = b.zerosLike(sum);
   Value share = b.select(b.compare(arith::CmpFPredicate::OEQ, sum, zero), zero, b.div(weightOf(step), sum));
+  if (step.holdsAhead)
+    return averageAhead(step, key, share, direction);
   Value &distance = step.states[kDistance];
   Value moved = b.sub(distance, step.scale(direction, rateOf(step)));
   step.parameter = b.add(step.parameter, step.scale(moved, share));

@@ -3,7 +3,8 @@
 //
 // Three points: z takes the steps of the optimizer, x is the weighted average of all z, and training reads y between
 // them. The parameter is x, so that whatever is no training reads it. The state is z - x, zero at first: where weights
-// alone are loaded, z begins at them.
+// alone are loaded, z begins at them. A step that holds what training reads has y for its parameter and the state z, as
+// the package schedulefree has them.
 #pragma once
 
 #include "compiler/passes/train/Optimizers.h"
@@ -16,9 +17,10 @@ std::vector<Key> averagingKeys();
 std::vector<SharedState> averagingShared(std::vector<SharedState> more = {});
 std::vector<StateDefinition> averagingStates(std::vector<StateDefinition> more = {});
 
-/// y = x + (1 - key)(z - x); `key` names the share of x.
+/// y = x + (1 - key)(z - x), or the parameter where it is that; `key` names the share of x.
 mlir::Value readAhead(UpdateStep &step, const char *key);
-/// z -= lr w direction, with w of the warm-up; x += c (z - x), with c the weight of this step among all so far.
-void averageStep(UpdateStep &step, mlir::Value direction);
+/// z -= lr w direction, with w of the warm-up; x += c (z - x), with c the weight of this step among all so far. `key`
+/// names the share of x in y.
+void averageStep(UpdateStep &step, const char *key, mlir::Value direction);
 
 } // namespace ortc::train

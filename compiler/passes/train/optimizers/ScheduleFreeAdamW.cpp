@@ -16,7 +16,7 @@ static void update(UpdateStep &step) {
   Value direction = b.div(step.gradient, correctedDivisor(step, step.states[kAverageSquare]));
   if (Value decay = step.scalar(kWeightDecay))
     direction = b.add(direction, step.scale(ahead(step), decay));
-  averageStep(step, direction);
+  averageStep(step, kBeta1, direction);
 }
 
 static const char *movesAlways(const Settings &) { return "the average of weights"; }

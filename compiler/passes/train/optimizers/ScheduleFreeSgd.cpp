@@ -15,7 +15,7 @@ static void update(UpdateStep &step) {
   Value direction = step.gradient;
   if (Value decay = step.scalar(kWeightDecay))
     direction = step.b.add(direction, step.scale(ahead(step), decay));
-  averageStep(step, direction);
+  averageStep(step, kMomentum, direction);
 }
 
 static std::vector<Key> keys() {

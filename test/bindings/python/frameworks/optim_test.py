@@ -9,7 +9,7 @@ step. What ours may be off is eight times what PyTorch's own is, or four roundin
 from __future__ import annotations
 
 import copy
-import dataclasses
+import importlib
 import inspect
 import io
 import os
@@ -18,15 +18,16 @@ import unittest
 import unittest.mock
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from modules import distance, use_own_cache
 
+import ortc
 import ortc.torch.optim
 from ortc.torch import _update
-from ortc.torch._rules import RULES
 
 # Below, at and above a piece; more than one piece; more than what one thread takes alone.
 SHAPES = [(), (1,), (15,), (16,), (17,), (3, 5, 7), (300, 7), (70001,)]
@@ -284,9 +285,24 @@ class OptimTest(unittest.TestCase):
         self.assertEqual(dict(optimizer.report.eager), {"a parameter is in a group twice": 2})
 
     def test_formulas_that_cannot_be_in_place_are_refused(self) -> None:
-        rule = dataclasses.replace(RULES["SGD"], flag="reversed", formula=lambda _, p, g, *rest: (p.flip(0) + g * rest[1][0],))
-        with self.assertRaisesRegex(ortc.CompileError, "elements gives other numbers in place: parameter.new"):
-            _update.open_update(rule, (False, False, False), torch.float32, 1, ())
+        """One that reads the other end of a vector, which is no optimizer of the compiler."""
+        onnx = importlib.import_module("onnx")
+        names = {name: onnx.helper.make_tensor_value_info(name, 1, ["n"]) for name in ("parameter", "gradient", "parameter.new")}
+        rate = onnx.helper.make_tensor_value_info("lr", 11, [])
+        bounds = {"start": -1, "end": -(1 << 31), "axis": 0, "step": -1}
+        nodes = [
+            onnx.helper.make_node("Slice", ["parameter", *bounds], ["reversed"]),
+            onnx.helper.make_node("Cast", ["lr"], ["rate"], to=1),
+            onnx.helper.make_node("Mul", ["gradient", "rate"], ["direction"]),
+            onnx.helper.make_node("Add", ["reversed", "direction"], ["parameter.new"]),
+        ]
+        constants = [onnx.helper.make_tensor(name, 7, [1], [value]) for name, value in bounds.items()]
+        inputs, outputs = [names["parameter"], names["gradient"], rate], [names["parameter.new"]]
+        graph = onnx.helper.make_graph(nodes, "reversed", inputs, outputs, constants)
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
+        artifact = ortc.compile(model, bindings={"n2048": {"n": 2048}, "n1024": {"n": 1024}}, loss="none", target="native")
+        with self.assertRaisesRegex(ortc.CompileError, "2048 elements gives other numbers in place: parameter.new"):
+            _update._verify(Path(artifact.path))
 
     def test_states_of_other_shapes_are_an_error(self) -> None:
         params = parameters(shapes=[(40,)])
@@ -352,17 +368,17 @@ class OptimTest(unittest.TestCase):
                         self.assertTrue((params[0] != before).all())
 
     def test_artifacts(self) -> None:
-        _update.open_update.cache_clear()
+        _update.open_pieces.cache_clear()
         params, theirs = parameters(), parameters()
         train(torch.optim.Adam(theirs), theirs, 2)
-        _update.open_update.cache_clear()
+        _update.open_pieces.cache_clear()
         train(ortc.torch.optim.Adam(params), params, 1)  # compiles, or has been
-        _update.open_update.cache_clear()
+        _update.open_pieces.cache_clear()
         with unittest.mock.patch.object(_update, "run_compiler", side_effect=AssertionError("compiled again")):
             optimizer = ortc.torch.optim.Adam(params)
             train(optimizer, params, 1)
             self.assertEqual(optimizer.report.compiled, 1)
-        _update.open_update.cache_clear()
+        _update.open_pieces.cache_clear()
         with unittest.mock.patch.dict(os.environ, ORTC_COMPILER="/nowhere/ortc"):
             params = parameters()
             optimizer = ortc.torch.optim.Adam(params)
@@ -370,7 +386,7 @@ class OptimTest(unittest.TestCase):
                 train(optimizer, params, 2)
             self.same(params, theirs)
             self.assertEqual(dict(optimizer.report.eager), {"it could not be compiled": 2})
-        _update.open_update.cache_clear()
+        _update.open_pieces.cache_clear()
 
 
 if __name__ == "__main__":

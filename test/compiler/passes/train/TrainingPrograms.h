@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "compiler/autodiff/Differentiate.h"
 #include "compiler/evaluator/Evaluator.h"
 #include "compiler/passes/train/ProgramParts.h"
 
@@ -74,6 +75,22 @@ inline double distance(const HostTensor &got, const HostTensor &expected, double
 
 /// Float64 against float64: only the order of operations differs.
 inline constexpr double kTolerance = 1e-12;
+/// Fifty steps of float64 in another order of operations: rounding of 1e-16 that averages and roots carry on.
+inline constexpr double kOptimizerTolerance = 1e-11;
+
+/// The gradient of parameter `i` of a reference in step `t`: the file's numbers, or those of make_torch_references.py.
+inline HostTensor gradientOf(func::FuncOp reference, unsigned i, int64_t t) {
+  HostTensor one(attributeOf(reference, i, "test.value").getType());
+  if (reference.getArgAttr(i, "test.gradients")) {
+    HostTensor all = attributeOf(reference, i, "test.gradients");
+    for (int64_t j = 0; j < one.size(); ++j)
+      one.copy(j, all, t * one.size() + j);
+    return one;
+  }
+  for (int64_t j = 0; j < one.size(); ++j)
+    one.setFloat(j, static_cast<double>((7 * t * t + 13 * j + 5 * t * j + 3 * i) % 23 - 11) / 8);
+  return one;
+}
 
 /// Tensors of a program between steps, by symbol.
 using Memory = std::map<std::string, HostTensor>;

@@ -54,7 +54,7 @@ public:
     int64_t steps = reference->getAttrOfType<IntegerAttr>("test.steps").getInt();
     for (int64_t t = 0; t < steps; ++t) {
       for (unsigned i = 0; i < reference.getNumArguments(); ++i)
-        gradients[nameOf(i).str()] = store(i, gradientOf(i, t));
+        gradients[nameOf(i).str()] = store(i, gradientOf(reference, i, t));
       Memory before = memory;
       step(program->lookupSymbol<func::FuncOp>("update"), memory, gradients, {},
            evaluator::Precision::declared); // f64, but for what is kept in bytes
@@ -120,26 +120,9 @@ private:
     return stored;
   }
 
-  /// The file's numbers, or those of make_torch_references.py.
-  HostTensor gradientOf(unsigned i, int64_t t) {
-    HostTensor one(attributeOf(reference, i, "test.value").getType());
-    if (reference.getArgAttr(i, "test.gradients")) {
-      HostTensor all = attributeOf(reference, i, "test.gradients");
-      for (int64_t j = 0; j < one.size(); ++j)
-        one.copy(j, all, t * one.size() + j);
-      return one;
-    }
-    for (int64_t j = 0; j < one.size(); ++j)
-      one.setFloat(j, static_cast<double>((7 * t * t + 13 * j + 5 * t * j + 3 * i) % 23 - 11) / 8);
-    return one;
-  }
-
   func::FuncOp reference;
   OwningOpRef<ModuleOp> program;
 };
-
-/// Fifty steps of float64 in another order of operations: rounding of 1e-16 that averages and roots carry on.
-constexpr double kOptimizerTolerance = 1e-11;
 
 TEST_F(UpdatesTest, OptimizersAgreeWithTheirDefinitions) {
   std::set<std::string> tested;
