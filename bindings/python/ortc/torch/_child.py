@@ -18,7 +18,7 @@ def run_clean(work: Callable[[], Any]) -> None:
     A new thread has no hooks of saved tensors, no modes of gradients, inference, autocast, functions or dispatch, and no default
     device: PyTorch keeps all of them by thread. Those that it keeps by process are set back.
     """
-    torch.use_deterministic_algorithms(False)
+    torch.set_deterministic_debug_mode("default")  # use_deterministic_algorithms loads inductor, which takes a second
     torch.autograd.set_detect_anomaly(False)
     _forget_checkpoints()
     thread = threading.Thread(target=work)
