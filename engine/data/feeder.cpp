@@ -3,8 +3,16 @@
 #include "engine/data/feeder.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace ortc::engine {
+
+/// As condition.wait(), which is a symbol that the libstdc++ of RHEL 9 lacks: wheels are for it, too.
+template <typename Predicate>
+static void await(std::condition_variable &condition, std::unique_lock<std::mutex> &lock, Predicate isThere) {
+  while (!condition.wait_for(lock, std::chrono::hours(1), isThere)) {
+  }
+}
 
 void Feeder::start(size_t room, int64_t count, Fill fill) {
   stop();
@@ -22,7 +30,7 @@ void Feeder::run(int64_t count, const Fill &fill) {
     {
       std::unique_lock lock(mutex);
       if (filled - free == room)
-        isEmpty.wait(lock, [&] { return isStopped || filled - free <= room / 2; });
+        await(isEmpty, lock, [&] { return isStopped || filled - free <= room / 2; });
       if (isStopped)
         return;
     }
@@ -41,7 +49,7 @@ Status Feeder::take(const Feed *&feed) {
   free = taken;
   if (filled - free <= int64_t(feeds.size()) / 2)
     isEmpty.notify_one();
-  isFull.wait(lock, [&] { return filled > taken || !failure.isOk(); });
+  await(isFull, lock, [&] { return filled > taken || !failure.isOk(); });
   if (filled == taken)
     return failure;
   feed = &feeds[size_t(taken++ % int64_t(feeds.size()))];

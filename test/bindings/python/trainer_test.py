@@ -2,9 +2,11 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
+import gc
 import json
 import os
 import unittest
+import weakref
 
 import numpy as np
 import ortc
@@ -124,6 +126,17 @@ class DataTest(unittest.TestCase):
         self.assertEqual(results[0][-1:], results[1][-1:])
         self.assertTrue(all(each == results[0] for each in results))
 
+    def test_files_are_those_of_the_tool(self):
+        """Shards, which a Trainer that had to read files by itself would not know."""
+        arrays, folder = load_arrays(TRAIN), compile_digits()
+        shards = [WORK / "first.npz", WORK / "second.npz"]
+        for path, rows in zip(shards, (slice(0, 700), slice(700, None))):
+            np.savez(path, **{name: values[rows] for name, values in arrays.items()})
+        events = [ortc.Trainer(folder, data, shuffle=False).fit() for data in (arrays, ",".join(map(str, shards)))]
+        self.assertEqual(*[[event["loss"] for event in each] for each in events])
+        with self.assertRaisesRegex(ortc.ArgumentError, "would overwrite train .*second.npz; name another file"):
+            ortc.Trainer(folder, ",".join(map(str, shards))).save(shards[1])
+
     def test_an_iterator_is_used_up(self):
         trainer = ortc.Trainer(compile_digits(), iter([make_batch()]))
         with self.assertRaisesRegex(ortc.ArgumentError, "only once"):
@@ -241,6 +254,18 @@ class CallbacksTest(unittest.TestCase):
         self.assertEqual(stops, [0] * 5 + [1])
         with self.assertRaisesRegex(ortc.ArgumentError, "has no 'accuracy'; it has eval_loss"):
             callbacks.EarlyStopping("accuracy").on_eval(trainer, {"eval_loss": 1.0})
+
+    def test_nothing_keeps_a_trainer_that_its_functions_know(self):
+        def train():
+            trainer = ortc.Trainer(compile_digits(), lambda epoch: [make_batch()] * (trainer.step + 2), TEST, lr=lambda step: 1e-3 / (trainer.step + 1),
+                                   metrics=[("steps", lambda outputs, inputs: (float(trainer.step), 1.0))])
+            trainer.fit(epochs=2)
+            self.assertEqual(trainer.evaluate()["steps"], 6)
+            return weakref.ref(trainer)
+
+        kept = train()
+        gc.collect()
+        self.assertIsNone(kept())
 
     def test_tensorboard(self):
         if not is_there("tensorboard"):
