@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ortc._checks import check_output
 from ortc._errors import ArgumentError
 from ortc._packages import need
-from ortc._runtime import format_event
 
 if TYPE_CHECKING:
     from ortc._trainer import Trainer
@@ -67,6 +66,8 @@ class JSONL(Callback):
 
     def _write(self, event: Event) -> None:
         assert self._file is not None
+        from ortc._runtime import format_event  # trackers need none of it
+
         self._file.write(format_event(event) + "\n")
 
     def on_step(self, trainer: Trainer, event: Event) -> None:
