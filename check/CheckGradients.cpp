@@ -405,8 +405,8 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
 /// Writes an artifact for the runtime, which reads files.
 static Status writeArtifact(const std::string &path, const driver::Compiled &compiled) {
   artifact::OutputFolder folder(path);
-  ORTC_TRY(folder.write({reinterpret_cast<const char *>(compiled.file.data()), compiled.file.size()},
-                        compiled.artifact.manifest));
+  auto writeModel = [&](artifact::ByteSink &sink) { return compiled.writeFile(sink); };
+  ORTC_TRY(folder.write(writeModel, compiled.artifact.manifest));
   return folder.commit();
 }
 

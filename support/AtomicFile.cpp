@@ -89,10 +89,11 @@ bool AtomicFile::create() {
   return false;
 }
 
-Status AtomicFile::write(const void *data, size_t bytes) {
+/// `put` takes some bytes at least.
+template <typename Put> Status AtomicFile::putAll(const void *data, size_t bytes, Put put) {
   auto from = static_cast<const char *>(data);
   while (bytes > 0) {
-    ssize_t count = ::write(descriptor, from, bytes);
+    ssize_t count = put(from, bytes);
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
@@ -102,6 +103,18 @@ Status AtomicFile::write(const void *data, size_t bytes) {
   }
   isFlushed = false;
   return Status();
+}
+
+Status AtomicFile::write(const void *data, size_t bytes) {
+  return putAll(data, bytes,
+                [&](const char *from, size_t count) { return ::write(descriptor, from, count); });
+}
+
+Status AtomicFile::rewrite(uint64_t offset, const void *data, size_t bytes) {
+  return putAll(data, bytes, [&](const char *from, size_t count) {
+    auto done = static_cast<uint64_t>(from - static_cast<const char *>(data));
+    return ::pwrite(descriptor, from, count, static_cast<off_t>(offset + done));
+  });
 }
 
 Status AtomicFile::flush() {

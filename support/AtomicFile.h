@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "support/HalfMade.h"
@@ -25,6 +26,8 @@ public:
 
   Status open();
   Status write(const void *data, size_t bytes);
+  /// Replaces bytes that were written.
+  Status rewrite(uint64_t offset, const void *data, size_t bytes);
   Status write(const std::string &text) { return write(text.data(), text.size()); }
   /// Flushes what was written to the disk, so that commit() is quick.
   Status flush();
@@ -39,6 +42,7 @@ public:
 
 private:
   Status fail(const char *what);
+  template <typename Put> Status putAll(const void *data, size_t bytes, Put put);
   bool create();
 
   std::string path, place, temporary; ///< place: path without links

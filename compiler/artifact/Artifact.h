@@ -6,11 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "compiler/artifact/Image.h"
 #include "ortc/format.h"
 
 namespace ortc::artifact {
-
-using Bytes = std::vector<uint8_t>;
 
 /// A row of the tensor table. Role parameter, state, scalar: a view of the persistent region; constant: of
 /// the constants. Inputs, outputs, gradients and loss need name, role, dtype, dims (and `owner`: gradients)
@@ -63,8 +62,8 @@ struct Artifact {
   std::vector<std::string> bindings;
   std::vector<Entry> entries;
   uint32_t maxWorkers = 1;
-  Bytes constants;
-  Bytes persistent;                     ///< initial image; may be shorter than the region, whose rest is zero
+  Image constants;
+  Image persistent;                     ///< may be shorter than the region, whose rest is zero
   uint64_t persistentBytes = 0;         ///< of the region
   std::vector<Code> codes;              ///< most capable last: the last one that a machine can run is used
   std::vector<std::string> checkNames;  ///< by ortc_detail.name

@@ -21,9 +21,9 @@ public:
 
   Status addTensors(const std::set<std::string> &initializers) {
     auto bytes = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
-    artifact.constants.resize(bytes(memory::kConstantBytes));
+    artifact.constants.setSize(bytes(memory::kConstantBytes));
     artifact.persistentBytes = bytes(memory::kPersistentBytes);
-    artifact.persistent.resize(bytes(memory::kStoredBytes));
+    artifact.persistent.setSize(bytes(memory::kStoredBytes));
     SmallVector<train::TensorOp> all;
     for (auto tensor : module.getOps<train::TensorOp>()) {
       tensors[tensor.getSymName()] = artifact.tensors.size();
@@ -52,8 +52,8 @@ public:
       row.strides = storedStrides(tensor);
       row.offset = tensor->getAttrOfType<IntegerAttr>(memory::kOffset).getInt();
       bool constant = tensor.getRole() == train::Role::constant;
-      Bytes &image = constant ? artifact.constants : artifact.persistent;
-      if (row.offset < image.size() && !writeInitial(tensor, image.data() + row.offset))
+      Image &image = constant ? artifact.constants : artifact.persistent;
+      if (row.offset < image.size() && !addInitial(tensor, row.offset, image))
         return Status::refusal("the initial value of '" + row.name + "' cannot be read");
     }
     return Status();

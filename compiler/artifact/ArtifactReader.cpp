@@ -67,7 +67,7 @@ constexpr size_t kMostEntries = 1 << 14, kMostCodes = 256, kMostNameBytes = size
 
 class Reader {
 public:
-  explicit Reader(const Bytes &file) : file(file) {}
+  Reader(std::span<const uint8_t> file, bool readsImages) : file(file), readsImages(readsImages) {}
   Status read();
   ArtifactFile result;
 
@@ -88,11 +88,25 @@ private:
   template <typename Row> Status rows(ortc_section_kind kind, std::vector<Row> &table);
   const ortc_file_section *find(uint32_t kind) const { return kinds[kind]; }
   Bytes contents(const ortc_file_section &section) const {
-    auto begin = file.begin() + static_cast<std::ptrdiff_t>(section.offset);
-    return Bytes(begin, begin + static_cast<std::ptrdiff_t>(section.bytes));
+    std::span<const uint8_t> bytes = view(section);
+    return Bytes(bytes.begin(), bytes.end());
+  }
+  std::span<const uint8_t> view(const ortc_file_section &section) const {
+    return file.subspan(section.offset, section.bytes);
+  }
+  Image image(const ortc_file_section &section) const {
+    Image image;
+    image.setSize(section.bytes);
+    image.addView(0, view(section));
+    return image;
+  }
+  /// Whether the section's bytes are there.
+  bool isRead(const ortc_file_section &section) const {
+    return readsImages || (section.kind != ORTC_SECTION_CONSTANTS && section.kind != ORTC_SECTION_PERSISTENT);
   }
 
-  const Bytes &file;
+  const std::span<const uint8_t> file;
+  const bool readsImages;
   ortc_file_header header{};
   std::vector<ortc_file_section> table;
   const ortc_file_section *kinds[ORTC_SECTION_SIGNATURE + 1] = {}; ///< the first of each
@@ -172,7 +186,7 @@ Status Reader::readSections() {
       note(what + " does not fit in the file or is not aligned");
     else if (row.bytes > file.size() - total)
       note(what + " overlaps another one: together they have more bytes than the file");
-    else if (total += row.bytes; row.kind != ORTC_SECTION_SIGNATURE &&
+    else if (total += row.bytes; row.kind != ORTC_SECTION_SIGNATURE && isRead(row) &&
                                  !hasDigest(file.data() + row.offset, row.bytes, row.sha256))
       note(what + " does not match its hash");
     else if (row.kind != ORTC_SECTION_CODE && isKnown && !isFirst)
@@ -415,9 +429,9 @@ Status Reader::checkCode(const Code &code, uint32_t ordinal) {
 Status Reader::readTables() {
   Artifact &artifact = result.artifact;
   if (const ortc_file_section *section = find(ORTC_SECTION_CONSTANTS))
-    artifact.constants = contents(*section);
+    artifact.constants = image(*section);
   if (const ortc_file_section *section = find(ORTC_SECTION_PERSISTENT))
-    artifact.persistent = contents(*section);
+    artifact.persistent = image(*section);
   if (artifact.persistent.size() > header.persistent_bytes)
     return Status::failure("the persistent image has " + number(artifact.persistent.size()) +
                            " bytes but its region " + number(header.persistent_bytes));
@@ -480,13 +494,19 @@ Status Reader::read() {
 
 } // namespace
 
-Expected<ArtifactFile> readArtifact(const Bytes &file, std::vector<SectionReport> *sections) {
-  Reader reader(file);
+Expected<ArtifactFile> readArtifact(std::span<const uint8_t> file, std::vector<SectionReport> *sections) {
+  Reader reader(file, /*readsImages=*/true);
   Status outcome = reader.read();
   if (sections)
     *sections = reader.result.sections;
   if (!outcome.isOk())
     return outcome;
+  return std::move(reader.result);
+}
+
+Expected<ArtifactFile> readTables(std::span<const uint8_t> file) {
+  Reader reader(file, /*readsImages=*/false);
+  ORTC_TRY(reader.read());
   return std::move(reader.result);
 }
 
@@ -497,6 +517,8 @@ Expected<Bytes> readBytes(const std::string &path) {
     return Status::failure("cannot read " + path + ": it is not a file");
   std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(path.c_str(), "rb"), std::fclose);
   Bytes bytes;
+  if (uintmax_t size = std::filesystem::file_size(path, unknown); !unknown)
+    bytes.reserve(std::min<uintmax_t>(size, uintmax_t(4) << 30)); // it may change meanwhile, or be sparse
   uint8_t buffer[1 << 16];
   size_t count = 0;
   while (file && (count = std::fread(buffer, 1, sizeof buffer, file.get())))
@@ -508,7 +530,13 @@ Expected<Bytes> readBytes(const std::string &path) {
 
 Expected<ArtifactFile> readArtifactFile(const std::string &path, std::vector<SectionReport> *sections) {
   Expected<Bytes> bytes = readBytes(path);
-  return bytes ? readArtifact(*bytes, sections) : bytes.getStatus();
+  if (!bytes)
+    return bytes.getStatus();
+  auto contents = std::make_shared<const Bytes>(std::move(*bytes));
+  Expected<ArtifactFile> file = readArtifact(*contents, sections);
+  if (file)
+    file->contents = std::move(contents);
+  return file;
 }
 
 } // namespace ortc::artifact

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <memory>
+#include <span>
 #include <string>
 
 #include "compiler/artifact/Artifact.h"
@@ -21,7 +23,8 @@ struct SectionReport {
 
 /// A file taken apart.
 struct ArtifactFile {
-  Artifact artifact;
+  Artifact artifact;                     ///< its images are views of the file
+  std::shared_ptr<const Bytes> contents; ///< of the file that readArtifactFile() read
   uint64_t bytes = 0, ioBytes = 0;
   uint16_t major = 0, minor = 0;
   /// of header and section table: identifies the artifact, and is what signatures sign
@@ -32,8 +35,14 @@ struct ArtifactFile {
 };
 
 /// Checks header, section table, every section's hash and every table, and that the bytes between sections
-/// are zero. Fails with the first thing that is wrong; `sections`, when given, then still has what was found.
-Expected<ArtifactFile> readArtifact(const Bytes &file, std::vector<SectionReport> *sections = nullptr);
+/// are zero. Fails with the first thing that is wrong; `sections`, when given, then still has what was found. `file`
+/// outlives the result.
+Expected<ArtifactFile> readArtifact(std::span<const uint8_t> file,
+                                    std::vector<SectionReport> *sections = nullptr);
+Expected<ArtifactFile> readArtifact(Bytes &&file) = delete;
+
+/// The same, but that it does not look into constants and persistent image.
+Expected<ArtifactFile> readTables(std::span<const uint8_t> file);
 
 /// The bytes of a file on disk, which must be a regular one.
 Expected<Bytes> readBytes(const std::string &path);

@@ -1,11 +1,13 @@
-// Writes model.ortc: tables first, then texts, then images and code. The result is read back before it is
-// handed out, so a mistake of the compiler is an error here and not on somebody's device.
+// Writes model.ortc: tables first, then texts, then images and code. Tables and code are read back before anything is
+// written, so a mistake of the compiler is an error here and not on somebody's device.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/artifact/ArtifactWriter.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
+#include <sys/mman.h>
 
 #include "compiler/artifact/ArtifactReader.h"
 #include "compiler/artifact/FileLayout.h"
@@ -111,7 +113,13 @@ uint16_t leastMinor(const Artifact &artifact) {
 class Writer {
 public:
   explicit Writer(const Artifact &artifact) : artifact(artifact) {}
-  Expected<Bytes> write();
+  /// Makes the sections. Until they are written, `artifact` keeps what they view.
+  Status prepare();
+  /// Reads tables and code back; images count as zeros.
+  Status check();
+
+  ortc_file_header header{};
+  std::vector<Section> sections;
 
 private:
   Status checkNames();
@@ -122,11 +130,10 @@ private:
   Status addValue(const Value &value, const Entry &entry, bool isExternal, Bytes &values);
   void addNames(ortc_section_kind kind, const std::vector<std::string> &names);
   Section &add(ortc_section_kind kind, uint32_t rowBytes = 0);
-  Bytes assemble();
+  void fillHeader();
 
   const Artifact &artifact;
   StringTable strings;
-  std::vector<Section> sections;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> ioPlaces; ///< (binding, tensor) -> offset
   uint64_t ioBytes = 0;
 };
@@ -264,8 +271,7 @@ void Writer::addNames(ortc_section_kind kind, const std::vector<std::string> &na
     add(kind, sizeof(uint32_t)).owned = std::move(rows);
 }
 
-Bytes Writer::assemble() {
-  ortc_file_header header{};
+void Writer::fillHeader() {
   std::memcpy(header.magic, ORTC_MAGIC, sizeof header.magic);
   header.major = ORTC_FORMAT_MAJOR;
   header.minor = leastMinor(artifact);
@@ -275,10 +281,9 @@ Bytes Writer::assemble() {
   header.io_bytes = ioBytes;
   header.max_workers = artifact.maxWorkers;
   modelDigest(artifact.tensors, header.model);
-  return layOut(header, sections);
 }
 
-Expected<Bytes> Writer::write() {
+Status Writer::prepare() {
   ORTC_TRY(checkNames());
   ORTC_TRY(addTensors());
   ORTC_TRY(addEntries());
@@ -290,16 +295,17 @@ Expected<Bytes> Writer::write() {
   }
   if (!artifact.source.empty())
     add(ORTC_SECTION_SOURCE).contents = artifact.source;
-  if (!artifact.constants.empty())
-    add(ORTC_SECTION_CONSTANTS).contents = artifact.constants;
+  auto addImage = [&](ortc_section_kind kind, const Image &image, uint64_t bytes) {
+    if (bytes == 0)
+      return;
+    Section &section = add(kind);
+    section.image = &image, section.imageBytes = bytes;
+  };
+  addImage(ORTC_SECTION_CONSTANTS, artifact.constants, artifact.constants.size());
   if (artifact.persistent.size() > artifact.persistentBytes)
     return Status::refusal("the persistent image has " + std::to_string(artifact.persistent.size()) +
                            " bytes but its region " + std::to_string(artifact.persistentBytes));
-  size_t stored = artifact.persistent.size();
-  while (stored && !artifact.persistent[stored - 1])
-    --stored;
-  if (stored)
-    add(ORTC_SECTION_PERSISTENT).contents = std::span(artifact.persistent).first(stored);
+  addImage(ORTC_SECTION_PERSISTENT, artifact.persistent, artifact.persistent.findEnd());
   for (const Code &code : artifact.codes) {
     Section &section = add(ORTC_SECTION_CODE);
     section.row.architecture = code.architecture;
@@ -316,14 +322,72 @@ Expected<Bytes> Writer::write() {
   texts.owned = strings.bytes;
   sections.insert(sections.begin() + 1, std::move(texts)); // after the tensors, with the other tables
 
-  Bytes file = assemble();
-  if (Expected<ArtifactFile> read = readArtifact(file); !read)
+  fillHeader();
+  return Status();
+}
+
+/// Memory that takes none until it is written.
+class EmptyFile {
+public:
+  explicit EmptyFile(uint64_t bytes)
+      : bytes(bytes), start(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
+  ~EmptyFile() {
+    if (isThere())
+      munmap(start, bytes);
+  }
+  EmptyFile(const EmptyFile &) = delete;
+  EmptyFile &operator=(const EmptyFile &) = delete;
+
+  bool isThere() const { return start != MAP_FAILED; }
+  void put(uint64_t offset, std::span<const uint8_t> from) {
+    std::copy(from.begin(), from.end(), static_cast<uint8_t *>(start) + offset);
+  }
+  std::span<const uint8_t> getBytes() const { return {static_cast<const uint8_t *>(start), bytes}; }
+
+private:
+  uint64_t bytes;
+  void *start;
+};
+
+Status Writer::check() {
+  placeSections(header, sections);
+  EmptyFile file(header.file_bytes);
+  if (!file.isThere())
+    return Status::failure("there is no address space for an artifact of " +
+                           std::to_string(header.file_bytes) + " bytes");
+  for (Section &section : sections) {
+    if (section.image)
+      continue;
+    file.put(section.row.offset, section.bytes());
+    if (section.row.kind != ORTC_SECTION_SIGNATURE)
+      sha256(section.bytes().data(), section.bytes().size(), section.row.sha256);
+  }
+  file.put(0, makeHead(header, sections));
+  if (Expected<ArtifactFile> read = readTables(file.getBytes()); !read)
     return Status::refusal("the artifact does not hold together: " + read.getStatus().getMessage());
-  return file;
+  return Status();
 }
 
 } // namespace
 
-Expected<Bytes> writeArtifact(const Artifact &artifact) { return Writer(artifact).write(); }
+Status checkArtifact(const Artifact &artifact) {
+  Writer writer(artifact);
+  ORTC_TRY(writer.prepare());
+  return writer.check();
+}
+
+Status writeArtifact(const Artifact &artifact, ByteSink &sink) {
+  Writer writer(artifact);
+  ORTC_TRY(writer.prepare());
+  return writeSections(writer.header, writer.sections, sink);
+}
+
+Expected<Bytes> writeArtifact(const Artifact &artifact) {
+  Writer writer(artifact);
+  ORTC_TRY(writer.prepare());
+  ORTC_TRY(writer.check());
+  return layOut(writer.header, writer.sections);
+}
 
 } // namespace ortc::artifact

@@ -133,11 +133,27 @@ static Status writeWhole(AtomicFile &file, std::string_view contents) {
   return file.flush();
 }
 
-Status OutputFolder::write(std::string_view modelText, std::string_view manifestText,
+/// Writes to a file.
+class FileSink : public ByteSink {
+public:
+  explicit FileSink(AtomicFile &file) : file(file) {}
+  Status write(std::span<const uint8_t> bytes) override { return file.write(bytes.data(), bytes.size()); }
+  Status rewrite(uint64_t offset, std::span<const uint8_t> bytes) override {
+    return file.rewrite(offset, bytes.data(), bytes.size());
+  }
+
+private:
+  AtomicFile &file;
+};
+
+Status OutputFolder::write(const std::function<Status(ByteSink &)> &writeModel, std::string_view manifestText,
                            const std::vector<OutputFile> &more) {
   ORTC_TRY(check());
   ORTC_TRY(makeFolders());
-  ORTC_TRY(writeWhole(model, modelText));
+  ORTC_TRY(model.open());
+  FileSink sink(model);
+  ORTC_TRY(writeModel(sink));
+  ORTC_TRY(model.flush());
   ORTC_TRY(writeWhole(manifest, manifestText));
   for (const OutputFile &file : more) {
     others.push_back(std::make_unique<AtomicFile>(place + "/" + file.name));

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "compiler/artifact/ByteSink.h"
 #include "support/AtomicFile.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,7 +38,8 @@ public:
   /// to. Touches nothing.
   Status check() const;
   /// Checks again, makes the folder and writes the files beside their places: `others` are those for linking.
-  Status write(std::string_view model, std::string_view manifest, const std::vector<OutputFile> &others = {});
+  Status write(const std::function<Status(ByteSink &)> &writeModel, std::string_view manifest,
+               const std::vector<OutputFile> &others = {});
   /// Puts them in their places. There is an artifact at every moment, where there was one.
   Status commit();
 

@@ -45,56 +45,71 @@ std::vector<int64_t> storedStrides(train::TensorOp tensor, Type element) {
   return stridesOf(tensor.getStoredType().getShape(), permutation, bytesOf(element));
 }
 
-/// The attribute's elements, packed, in ONNX layout; empty on failure.
-static std::vector<uint8_t> denseBytes(ElementsAttr value, int64_t elementBytes) {
-  int64_t count = value.getNumElements();
-  std::vector<uint8_t> bytes(count * elementBytes);
-  if (auto resource = dyn_cast<DenseResourceElementsAttr>(value)) {
-    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
-    if (!blob || blob->getData().size() != bytes.size())
-      return {};
-    std::memcpy(bytes.data(), blob->getData().data(), bytes.size());
-    return bytes;
-  }
-  auto dense = dyn_cast<DenseElementsAttr>(value);
-  if (!dense)
-    return {};
-  if (dense.getElementType().isInteger(1)) {
-    int64_t i = 0;
-    for (bool bit : dense.getValues<bool>())
-      bytes[i++] = bit;
-    return bytes;
-  }
-  ArrayRef<char> raw = dense.getRawData();
-  for (int64_t i = 0; i < count; ++i)
-    std::memcpy(&bytes[i * elementBytes], raw.data() + (dense.isSplat() ? 0 : i * elementBytes),
-                elementBytes);
-  return bytes;
-}
+/// The elements of an attribute as ONNX has them, without a copy where they are a resource.
+struct InitialElements {
+  ElementsAttr attribute;
+  int64_t elementBytes;
 
-bool writeInitial(train::TensorOp tensor, uint8_t *image) {
+  /// All of them, packed; nothing where they are not stored so.
+  ArrayRef<char> packed() const {
+    if (auto resource = dyn_cast<DenseResourceElementsAttr>(attribute)) {
+      AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+      return blob ? blob->getData() : ArrayRef<char>();
+    }
+    auto dense = dyn_cast<DenseElementsAttr>(attribute);
+    return dense && !dense.isSplat() && !dense.getElementType().isInteger(1) ? dense.getRawData()
+                                                                             : ArrayRef<char>();
+  }
+  int64_t bytes() const { return attribute.getNumElements() * elementBytes; }
+  bool isReadable() const {
+    return isa<DenseElementsAttr>(attribute) || static_cast<int64_t>(packed().size()) == bytes();
+  }
+  /// Calls `put` with each element, in order.
+  void visit(llvm::function_ref<void(const void *)> put) const {
+    if (ArrayRef<char> all = packed(); !all.empty()) {
+      for (int64_t i = 0; i < attribute.getNumElements(); ++i)
+        put(all.data() + i * elementBytes);
+      return;
+    }
+    auto dense = cast<DenseElementsAttr>(attribute);
+    if (dense.getElementType().isInteger(1)) {
+      for (bool bit : dense.getValues<bool>())
+        put(&bit);
+      return;
+    }
+    for (int64_t i = 0; i < dense.getNumElements(); ++i)
+      put(dense.getRawData().data());
+  }
+};
+
+bool addInitial(train::TensorOp tensor, uint64_t offset, Image &image) {
   auto initial = tensor.getInitialAttr();
   auto type = cast<RankedTensorType>(tensor.getType());
   if (!initial || type.getNumElements() == 0)
     return true;
-  int64_t elementBytes = bytesOf(elementOf(tensor));
-  std::vector<uint8_t> bytes = denseBytes(initial, elementBytes);
-  if (bytes.empty())
+  InitialElements elements{initial, bytesOf(elementOf(tensor))};
+  if (!elements.isReadable())
     return false;
-  if (!tensor.getPermutation()) {
-    std::memcpy(image, bytes.data(), bytes.size());
+  if (ArrayRef<char> all = elements.packed(); !all.empty() && !tensor.getPermutation()) {
+    image.addView(offset, {reinterpret_cast<const uint8_t *>(all.data()), all.size()});
     return true;
   }
+  SmallVector<int64_t> shape(type.getShape());
   std::vector<int64_t> strides = storedStrides(tensor);
-  SmallVector<int64_t> index(type.getRank(), 0);
-  for (int64_t i = 0, count = type.getNumElements(); i < count; ++i) {
-    int64_t to = 0;
-    for (auto [position, stride] : llvm::zip_equal(index, strides))
-      to += position * stride;
-    std::memcpy(image + to, &bytes[i * elementBytes], elementBytes);
-    for (int64_t d = type.getRank() - 1; d >= 0 && ++index[d] == type.getDimSize(d); --d)
-      index[d] = 0;
-  }
+  image.addMade(offset, elements.bytes(), [elements, shape, strides](uint8_t *to) {
+    SmallVector<int64_t> index(shape.size(), 0);
+    int64_t place = 0;
+    elements.visit([&](const void *element) {
+      std::memcpy(to + place, element, elements.elementBytes);
+      for (auto d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d) {
+        place += strides[d];
+        if (++index[d] < shape[d])
+          break;
+        place -= strides[d] * shape[d];
+        index[d] = 0;
+      }
+    });
+  });
   return true;
 }
 

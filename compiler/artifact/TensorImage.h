@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "compiler/artifact/Image.h"
 #include "dialects/train/TrainDialect.h"
 
 #include <cstdint>
@@ -21,8 +22,8 @@ std::vector<int64_t> storedStrides(train::TensorOp tensor, mlir::Type element);
 std::vector<int64_t> stridesOf(llvm::ArrayRef<int64_t> stored, llvm::ArrayRef<int64_t> permutation,
                                int64_t elementBytes);
 
-/// Writes the tensor's initial value, in its stored layout, to `image`; nothing when it starts as zero. False when the
-/// attribute's data cannot be read.
-bool writeInitial(train::TensorOp tensor, uint8_t *image);
+/// Adds the tensor's initial value, in its stored layout, to `image`; nothing when it starts as zero. The image views
+/// what the attribute has: the module's context outlives it. False when the attribute's data cannot be read.
+bool addInitial(train::TensorOp tensor, uint64_t offset, Image &image);
 
 } // namespace ortc::artifact

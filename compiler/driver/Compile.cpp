@@ -112,7 +112,6 @@ private:
   Status place();
   Status code();
   Status checkTrained() const;
-  Status checkModelFiles() const;
   /// Names of the model's initializers.
   std::set<std::string> listInitializers() const;
   void noteConstants();
@@ -177,13 +176,21 @@ Status checkRequest(const CompileOptions &options, const CompileExtras &extras) 
   return findTargets(options, extras.tuning.measures, extras.families).getStatus();
 }
 
+/// Whether the files that constants are views of are what they were.
+static Status checkModelFiles(const Compiled &compiled) {
+  if (!compiled.model) // an update has none
+    return Status();
+  Status kept = compiled.model->checkFiles();
+  return kept.isOk() ? kept : Status::failure(kept.getMessage());
+}
+
 Status Compilation::runPhase(const Step &phase) {
   auto begun = std::chrono::steady_clock::now();
   extras.progress(phase.work);
   ORTC_TRY((this->*phase.run)());
   compiled.phases.push_back(
       {phase.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()});
-  ORTC_TRY(checkModelFiles());
+  ORTC_TRY(checkModelFiles(compiled));
   if (!compiled.families.front().ir)
     return extras.afterPhase(phase.name, "", compiled.getIR().front());
   for (FamilyProgram &family : compiled.families)
@@ -341,12 +348,9 @@ Status Compilation::checkTrained() const {
                          ", or give --loss none for prediction only");
 }
 
-/// Whether the files that constants are views of are what they were.
-Status Compilation::checkModelFiles() const {
-  if (form)
-    return Status();
-  Status kept = compiled.model->checkFiles();
-  return kept.isOk() ? kept : Status::failure(kept.getMessage());
+Status Compiled::writeFile(artifact::ByteSink &sink) const {
+  ORTC_TRY(artifact::writeArtifact(artifact, sink));
+  return checkModelFiles(*this);
 }
 
 std::set<std::string> Compilation::listInitializers() const {
@@ -556,10 +560,10 @@ Status Compilation::assemble() {
     ORTC_TRY(
         diagnostics.check(makeSource(*model.written, result.tensors, model.packed).moveTo(result.source)));
   result.manifest = report::makeManifest(options, compiled.facts, result);
-  ORTC_TRY(diagnostics.check(artifact::writeArtifact(result).moveTo(compiled.file)));
+  ORTC_TRY(diagnostics.check(artifact::checkArtifact(result)));
   if (options.emit)
     ORTC_TRY(diagnostics.check(makeLinked(options, compiled)));
-  return checkModelFiles();
+  return checkModelFiles(compiled);
 }
 
 Expected<Compiled> Compilation::run() {

@@ -43,10 +43,12 @@ struct Compiled {
   report::CompileFacts facts;          ///< warnings among them
   std::vector<std::string> notes;      ///< what a user should know, but need not change
   std::vector<report::PhaseTime> phases;
-  artifact::Artifact artifact; ///< after the last phase
-  artifact::Bytes file;        ///< the contents of model.ortc, likewise
+  artifact::Artifact artifact; ///< after the last phase; views what the modules have
   std::vector<artifact::OutputFile>
       linked; ///< what programs are linked with, where options ask for it, likewise
+
+  /// Writes model.ortc, after the last phase. Fails where a file that constants are views of has changed.
+  Status writeFile(artifact::ByteSink &sink) const;
 
   /// The graph, the program, or the program of each family: what the last phase left.
   std::vector<mlir::ModuleOp> getIR();

@@ -1,5 +1,6 @@
 // Compiles a model in this process and trains it for ten steps on made-up data: compile_and_step MODEL.onnx
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/artifact/ArtifactWriter.h"
 #include "compiler/driver/Compile.h"
 #include "ortc/ortc.h"
 #include "compiler/passes/train/Optimizers.h"
@@ -27,13 +28,16 @@ int main(int argc, char **argv) {
     return fail(compiled.getStatus().getMessage().c_str());
 
   // The runtime uses an aligned image in place.
-  size_t bytes = (compiled->file.size() + ORTC_ALIGNMENT - 1) / ORTC_ALIGNMENT * ORTC_ALIGNMENT;
+  ortc::Expected<ortc::artifact::Bytes> file = ortc::artifact::writeArtifact(compiled->artifact);
+  if (!file)
+    return fail(file.getStatus().getMessage().c_str());
+  size_t bytes = (file->size() + ORTC_ALIGNMENT - 1) / ORTC_ALIGNMENT * ORTC_ALIGNMENT;
   void *image = std::aligned_alloc(ORTC_ALIGNMENT, bytes);
-  std::memcpy(image, compiled->file.data(), compiled->file.size());
+  std::memcpy(image, file->data(), file->size());
   ortc_program *program = nullptr;
   ortc_session *session = nullptr;
   ortc_message message;
-  if (ortc_program_open_memory(image, compiled->file.size(), nullptr, &program, &message) != ORTC_OK ||
+  if (ortc_program_open_memory(image, file->size(), nullptr, &program, &message) != ORTC_OK ||
       ortc_session_create(program, nullptr, &session, &message) != ORTC_OK)
     return fail(message.text);
 

@@ -151,6 +151,38 @@ void sha256(const void *data, size_t bytes, uint8_t digest[32]) {
   }
 }
 
+Sha256::Sha256() { memcpy(state, kInitial, sizeof state); }
+
+void Sha256::add(const void *data, size_t bytes) {
+  auto from = (const uint8_t *)data;
+  while (bytes) {
+    size_t filled = total % 64, count = 64 - filled < bytes ? 64 - filled : bytes;
+    if (!filled && bytes >= 64) {
+      count = bytes / 64 * 64;
+      addBlocks(state, from, count / 64);
+    } else {
+      memcpy(rest + filled, from, count);
+      if (filled + count == 64)
+        addBlocks(state, rest, 1);
+    }
+    from += count;
+    bytes -= count;
+    total += count;
+  }
+}
+
+void Sha256::finish(uint8_t digest[32]) {
+  uint8_t padding[72] = {0x80};
+  size_t filled = total % 64, count = (filled < 56 ? 56 : 120) - filled;
+  uint64_t bits = __builtin_bswap64(total * 8);
+  memcpy(padding + count, &bits, sizeof bits);
+  add(padding, count + sizeof bits);
+  for (int i = 0; i < 8; i++) {
+    uint32_t word = __builtin_bswap32(state[i]);
+    memcpy(digest + 4 * i, &word, sizeof word);
+  }
+}
+
 bool hasDigest(const void *data, size_t bytes, const uint8_t expected[32]) {
   uint8_t digest[32];
   sha256(data, bytes, digest);

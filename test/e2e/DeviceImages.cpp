@@ -18,8 +18,7 @@ template <typename Row> static Row rowAt(const artifact::Bytes &bytes, uint64_t 
 }
 
 std::vector<Image> imagesOf(const std::string &file) {
-  std::string text = engine::test::readFile(file);
-  auto read = artifact::readArtifact(artifact::Bytes(text.begin(), text.end()));
+  auto read = artifact::readArtifactFile(file);
   EXPECT_TRUE(read) << read.getStatus().getMessage();
   std::vector<Image> images;
   for (const artifact::Code &code : read ? read->artifact.codes : std::vector<artifact::Code>()) {

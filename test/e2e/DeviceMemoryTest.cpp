@@ -32,8 +32,7 @@ protected:
   static uint64_t sumOfRegions(const std::string &artifact) {
     constexpr uint64_t kAlignment = 256, kGranule = 512;
     auto manifest = nlohmann::json::parse(readFile(artifact + "/manifest.json"));
-    std::string text = readFile(artifact + "/model.ortc");
-    auto read = artifact::readArtifact(artifact::Bytes(text.begin(), text.end()));
+    auto read = artifact::readArtifactFile(artifact + "/model.ortc");
     EXPECT_TRUE(read) << read.getStatus().getMessage();
     uint64_t sum = 0;
     for (uint64_t bytes :

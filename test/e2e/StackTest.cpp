@@ -52,9 +52,9 @@ class DirectSteps {
 public:
   DirectSteps(const artifact::Artifact &artifact, const artifact::Code &code)
       : artifact(artifact), blob(llvm::cantFail(cpu::LoadedBlob::load(wrap(code)))),
-        constants(artifact.constants.size(), artifact.constants),
-        persistent(artifact.persistentBytes, artifact.persistent), transient(transientBytes(artifact)),
-        bases{constants.get(), persistent.get(), transient.get()} {
+        constants(artifact.constants.size(), artifact.constants.toBytes()),
+        persistent(artifact.persistentBytes, artifact.persistent.toBytes()),
+        transient(transientBytes(artifact)), bases{constants.get(), persistent.get(), transient.get()} {
     call.size = sizeof call;
     call.bases = bases;
     call.workers = 1;

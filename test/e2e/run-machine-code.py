@@ -22,12 +22,13 @@ import workloads
 SHARES = {
     "f32": {"dot": 0.27, "conv": 0.25, "filter": 0.22, "odd": 0.18, "attention": 0.15},
     "bf16": {"dot": 0.30, "conv": 0.25, "filter": 0.16, "odd": 0.06, "attention": 0.03},
-    "tf32": {},
+    "tf32": {"dot": 0.19, "conv": 0.13, "filter": 0.12, "odd": 0.08, "attention": 0.15},
 }
 SMALL_SHARES = {"dot": 0.23, "conv": 0.20, "filter": 0.19, "odd": 0.16}
 SMALL = 128
-# Bytes of a thread at most, where none are wanted: gathered numbers and the gradient of queries in f32 have all 255 registers.
-SPILLED = {("f32", "conv"): 8, ("f32", "odd"): 32, ("f32", "attention"): 8}
+# Bytes of a thread at most, where none are wanted: gathered numbers and the gradient of queries in f32 have all 255 registers. Attention is the
+# same code in tf32.
+SPILLED = {("f32", "conv"): 8, ("f32", "odd"): 32, ("f32", "attention"): 8, ("tf32", "attention"): 8}
 SPILLED_ON_SM_120 = 16  # sums of columns by 800 threads
 
 

@@ -33,7 +33,7 @@ TEST(ArtifactTest, SurvivesARoundTrip) {
   EXPECT_EQ(b.entries[3].internal[1].tensor, uint32_t(kGradient));
   EXPECT_EQ(b.entries[3].internal[1].offset, 64u);
   EXPECT_EQ(b.entries[3].loss, 2u);
-  EXPECT_EQ(b.constants, a.constants);
+  EXPECT_EQ(b.constants.toBytes(), a.constants.toBytes());
   EXPECT_EQ(b.persistentBytes, 256u);
   EXPECT_EQ(b.maxWorkers, 4u);
   EXPECT_EQ(b.checkNames, a.checkNames);
@@ -56,7 +56,7 @@ TEST(ArtifactTest, TheZeroTailOfThePersistentImageIsNotStored) {
   Artifact a = makeArtifact();
   size_t before = makeFile(a).size();
   a.persistentBytes = 1 << 20;
-  a.persistent.resize(1 << 20);
+  a.persistent.setSize(1 << 20);
   EXPECT_EQ(makeFile(a).size(), before);
 }
 

@@ -27,11 +27,12 @@ Artifact makeLargeArtifact() {
   a.tensors[kRate].offset = 2 * kRoom + 64;
   a.tensors[kGradient].dims = a.tensors[kW].dims;
   a.persistentBytes = 2 * kRoom + 128;
-  a.persistent.assign(kBytes / 2, 0);
+  Bytes persistent(kBytes / 2);
   for (size_t i = 0; i < kBytes / 8; i++) {
     float value = std::sin(float(i)) * 3;
-    std::memcpy(a.persistent.data() + 4 * i, &value, 4);
+    std::memcpy(persistent.data() + 4 * i, &value, 4);
   }
+  a.persistent = artifact::Image(std::move(persistent));
   a.entries.clear();
   return a;
 }

@@ -439,7 +439,9 @@ TEST(ProgramTest, InitialParametersDoNotStayResidentTwice) {
   std::string path = makeFolder("resident") + "/model.ortc";
   Artifact a = makeArtifact();
   a.persistentBytes = 1 << 20;
-  a.persistent.resize(1 << 20, 1); // all of it is in the file
+  Bytes persistent = a.persistent.toBytes();
+  persistent.resize(1 << 20, 1); // all of it is in the file
+  a.persistent = artifact::Image(std::move(persistent));
   writeFile(path, makeFile(a));
   ortc_program *program = nullptr;
   ortc_message message{};

@@ -94,10 +94,13 @@ Artifact makeArtifact() {
     std::memcpy(bytes.data() + offset, values.data(), values.size() * sizeof(float));
   };
   a.persistentBytes = 256;
-  put(a.persistent, 0, {0.5f, -0.25f, 1.0f, 0.125f, -0.75f, 0.0625f}); // w transposed
-  put(a.persistent, 192, {0.25f});                                     // lr; momentum and step are zero
-  a.persistent.resize(256);
-  put(a.constants, 0, {10.0f, 20.0f});
+  Bytes persistent, constants;
+  put(persistent, 0, {0.5f, -0.25f, 1.0f, 0.125f, -0.75f, 0.0625f}); // w transposed
+  put(persistent, 192, {0.25f});                                     // lr; momentum and step are zero
+  persistent.resize(256);
+  put(constants, 0, {10.0f, 20.0f});
+  a.persistent = artifact::Image(std::move(persistent));
+  a.constants = artifact::Image(std::move(constants));
 
   Code code;
   code.name = "baseline";

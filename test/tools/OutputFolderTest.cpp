@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -20,13 +21,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// Writes a file that holds `text`.
+std::function<ortc::Status(ortc::artifact::ByteSink &)> holding(const std::string &text) {
+  return [text](ortc::artifact::ByteSink &sink) {
+    return sink.write({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+  };
+}
+
 class OutputFolderTest : public testing::Test {
 protected:
   /// Writes an artifact whose file holds `contents`; the message of an error, or "".
   std::string write(const std::string &target, const std::string &contents) {
     OutputFolder output(target);
     auto put = [&]() -> ortc::Status {
-      ORTC_TRY(output.write(contents, "manifest of " + contents));
+      ORTC_TRY(output.write(holding(contents), "manifest of " + contents));
       return output.commit();
     };
     return put().getMessage();
@@ -117,13 +125,13 @@ TEST_F(OutputFolderTest, FailsInAFolderThatIsReadOnly) {
 TEST_F(OutputFolderTest, LeavesNothingWithoutCommit) {
   {
     OutputFolder output(folder / "artifact");
-    ASSERT_TRUE(output.write("half", "{}").isOk());
+    ASSERT_TRUE(output.write(holding("half"), "{}").isOk());
     EXPECT_EQ(countEntries(), 1u);
   }
   EXPECT_EQ(countEntries(), 0u);
   {
     OutputFolder output(folder / "some/where/new");
-    ASSERT_TRUE(output.write("half", "{}").isOk());
+    ASSERT_TRUE(output.write(holding("half"), "{}").isOk());
   }
   EXPECT_EQ(countEntries(), 0u) << "folders that were made for it";
 }
@@ -185,7 +193,7 @@ TEST_F(OutputFolderTest, RemovesWhatAKilledOneHasLeft) {
     folder.write(std::string("artifact/") + name, "half");
   {
     OutputFolder other(target);
-    ASSERT_TRUE(other.write("other", "manifest of other").isOk());
+    ASSERT_TRUE(other.write(holding("other"), "manifest of other").isOk());
     ASSERT_EQ(write(target, "two"), "");
     EXPECT_EQ(readFile(target + "/model.ortc"), "two");
     EXPECT_EQ(std::distance(fs::directory_iterator(target), fs::directory_iterator{}), 4);
@@ -199,7 +207,7 @@ TEST_F(OutputFolderTest, AFailureLeavesBothFiles) {
   std::string target = folder / "artifact";
   ASSERT_EQ(write(target, "one"), "");
   OutputFolder output(target);
-  ASSERT_TRUE(output.write("two", "manifest of two").isOk());
+  ASSERT_TRUE(output.write(holding("two"), "manifest of two").isOk());
   fs::remove(target + "/model.ortc"); // a place that no file can be renamed to
   fs::create_directories(target + "/model.ortc/in");
   EXPECT_EQ(output.commit().getCode(), ExitCode::Failed);

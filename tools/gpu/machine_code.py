@@ -7,6 +7,7 @@ many HMMA for four warps, so it counts as what each of them would need instead: 
 """
 import dataclasses
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -77,6 +78,17 @@ def count_matrix(region: sass.Region) -> float:
     return total
 
 
+def sides_of_conv(name: str, image: list[int], filters: list[int], result: list[int]) -> tuple[int, int, int]:
+    """Rows, columns and depth of a convolution as a product, of one group. Images have channels last; filters are HxWxIxO, with I channels of a group."""
+    if name.startswith("conv filter gradient"):
+        *taps, inputs, outputs = result[-4:]  # the result may have parts before these
+        return math.prod(taps) * inputs, outputs * inputs // image[-1], math.prod(filters[:-1])
+    *taps, inputs, outputs = filters
+    if name.startswith("conv input gradient"):
+        return math.prod(result[:-1]), inputs, math.prod(taps) * outputs * inputs // result[-1]
+    return math.prod(result[:-1]), outputs * inputs // image[-1], math.prod(taps) * inputs
+
+
 def kind_of(work: dict[str, Any]) -> str | None:
     """Of a kernel that multiplies on tensor cores: `dot`, `conv` (also of input gradients), `filter` (gradients of filters, whose places are
     computed anew for each step of the depth) or `attention`; `odd` where numbers of a side do not fill an access of 16 bytes, so that each is
@@ -92,7 +104,7 @@ def kind_of(work: dict[str, Any]) -> str | None:
         isOdd = any(size % 8 for each in sizes[:2] for size in each[-2:])
     elif name.startswith("conv"):
         isFilter = name.startswith("conv filter gradient")
-        isLarge = True
+        isLarge = min(sides_of_conv(name, *sizes)) >= LEAST_SIDE
         isOdd = any(size % 8 for size in (sizes[0][-1], sizes[1][-1], *([] if isFilter else [sizes[1][-2]])))
     else:
         return None

@@ -107,8 +107,8 @@ Status train(const CompileOptions &options, const TuneOptions &tuning, const std
   const bool isWhole = options.compileTo.empty();
   if (isWhole) {
     progress.begin("writing " + options.output);
-    std::string_view contents(reinterpret_cast<const char *>(compiled->file.data()), compiled->file.size());
-    ORTC_TRY(folder.write(contents, compiled->artifact.manifest, compiled->linked));
+    auto writeModel = [&](artifact::ByteSink &sink) { return compiled->writeFile(sink); };
+    ORTC_TRY(folder.write(writeModel, compiled->artifact.manifest, compiled->linked));
   }
   ORTC_TRY(writeReports(options, *compiled));
   if (!recipe.path.empty())

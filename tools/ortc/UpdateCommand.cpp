@@ -1,5 +1,6 @@
 // The command ortc update.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/artifact/FileLayout.h"
 #include "compiler/artifact/OutputFolder.h"
 #include "compiler/driver/Compile.h"
 #include "compiler/passes/train/Optimizers.h"
@@ -45,14 +46,16 @@ static Status update(const CompileOptions &options, const train::UpdateForm &for
   Expected<driver::Compiled> compiled = driver::compileUpdate(options, form, extras);
   if (!compiled)
     return compiled.getStatus();
-  std::string_view contents(reinterpret_cast<const char *>(compiled->file.data()), compiled->file.size());
-  ORTC_TRY(folder.write(contents, compiled->artifact.manifest, compiled->linked));
+  artifact::MemorySink file; // there are no weights in it
+  ORTC_TRY(compiled->writeFile(file));
+  auto writeModel = [&](artifact::ByteSink &sink) { return sink.write(file.file); };
+  ORTC_TRY(folder.write(writeModel, compiled->artifact.manifest, compiled->linked));
   ORTC_TRY(folder.commit());
   printNotes(compiled->notes, compiled->facts.warnings);
   if (!options.quiet)
     std::cout << options.output << ": update of " << options.optimizer.text << " in "
               << formatCount(int64_t(compiled->artifact.bindings.size()), "binding") << ", "
-              << formatCount(int64_t(contents.size()), "byte") << "\n";
+              << formatCount(int64_t(file.file.size()), "byte") << "\n";
   return Status();
 }
 

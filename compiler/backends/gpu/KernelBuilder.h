@@ -77,6 +77,10 @@ public:
   };
   using Body = llvm::function_ref<void(ThreadBuilder &, const Arguments &)>;
 
+  /// Value of LaunchOptions::resident: ptxas need not leave registers to other blocks. Where it chooses, it spills the
+  /// addresses of many loops, what a row has beside its loop, blocks of 800 threads, and windows of pools.
+  static constexpr int64_t kOneBlock = 1;
+
   /// How a launch is compiled.
   struct LaunchOptions {
     /// Blocks for which registers must suffice on a multiprocessor; 0: as it comes.

@@ -34,7 +34,7 @@ LogicalResult generatePool(KernelBuilder &kernel, func::FuncOp function) {
     Value channel = b.mul(position.pop_back_val(), width);
     emitPoolElement(b, op, arguments.buffers, position, channel, width > 1 ? width : 0);
   };
-  kernel.launchThreads(nn::elementCount(shape), body);
+  kernel.launchThreads(nn::elementCount(shape), body, {.resident = KernelBuilder::kOneBlock});
   return success();
 }
 

@@ -21,8 +21,6 @@ namespace ortc::gpu {
 
 static_assert(kernels::kColumnGroup == kWarp, "a lane has a point");
 
-/// Blocks that a multiprocessor has at least. With two, ptxas spills in blocks of 800 threads and more.
-static constexpr int64_t kResidentBlocks = 1;
 /// Sums of warps that are loaded side by side on AMD's processors, which have 128 registers for each of 1024 threads.
 static constexpr int64_t kSumsAtOnce = 8;
 
@@ -211,7 +209,7 @@ void emitColumnSums(KernelBuilder &kernel, const LoopProgram &program, const Col
                                 options)
                       .emit(b.block());
                 },
-                {.resident = kResidentBlocks});
+                {.resident = KernelBuilder::kOneBlock});
   if (cut.chunks == 1)
     return;
   kernel.launchThreads(points, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value point) {

@@ -80,9 +80,6 @@ private:
   const MathOptions &options;
 };
 
-/// Blocks that a multiprocessor has at least: for more, ptxas spills the addresses of many loops.
-constexpr int64_t kResidentBlocks = 1;
-
 /// How each loop is computed. `numerics`: portable ones sum column by column.
 std::vector<Part> describeParts(const KernelBuilder &kernel, ArrayRef<kernels::JoinedLoop> loops,
                                 size_t inputs, Numerics numerics) {
@@ -116,7 +113,7 @@ void emitLaunch(KernelBuilder &kernel, MutableArrayRef<Part> parts, size_t input
                 [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
                   JoinedEmitter(kernel, b, arguments.buffers, inputs, options).emit(parts);
                 },
-                {.resident = kResidentBlocks});
+                {.resident = KernelBuilder::kOneBlock});
 }
 
 } // namespace

@@ -70,8 +70,6 @@ private:
   const MathOptions &options;
 };
 
-/// Blocks of rows that a multiprocessor has at least: where ptxas chooses, it spills what a row has beside.
-constexpr int64_t kResidentBlocks = 1;
 /// Elements of a thread that are read before the first of them is stored.
 constexpr size_t kStoredTogether = 8;
 
@@ -254,7 +252,7 @@ void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const Generato
                     RowEmitter(kernel, b, program, arguments.buffers, options, b.thread(), kLongRowThreads)
                         .emit(b.block());
                   },
-                  {.resident = kResidentBlocks});
+                  {.resident = KernelBuilder::kOneBlock});
     return;
   }
   kernel.launchThreads(points * kWarp,
@@ -263,7 +261,7 @@ void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const Generato
                                     kWarp)
                              .emit(b.div(position, kWarp));
                        },
-                       {.resident = kResidentBlocks});
+                       {.resident = KernelBuilder::kOneBlock});
 }
 
 } // namespace ortc::gpu
