@@ -67,7 +67,8 @@ constexpr size_t kMostEntries = 1 << 14, kMostCodes = 256, kMostNameBytes = size
 
 class Reader {
 public:
-  Reader(std::span<const uint8_t> file, bool readsImages) : file(file), readsImages(readsImages) {}
+  Reader(std::span<const uint8_t> file, bool readsImages, std::shared_ptr<const Bytes> owner = nullptr)
+      : file(file), readsImages(readsImages), owner(std::move(owner)) {}
   Status read();
   ArtifactFile result;
 
@@ -97,7 +98,7 @@ private:
   Image image(const ortc_file_section &section) const {
     Image image;
     image.setSize(section.bytes);
-    image.addView(0, view(section));
+    image.addView(0, view(section), owner);
     return image;
   }
   /// Whether the section's bytes are there.
@@ -107,6 +108,7 @@ private:
 
   const std::span<const uint8_t> file;
   const bool readsImages;
+  const std::shared_ptr<const Bytes> owner; ///< of the file, or null
   ortc_file_header header{};
   std::vector<ortc_file_section> table;
   const ortc_file_section *kinds[ORTC_SECTION_SIGNATURE + 1] = {}; ///< the first of each
@@ -494,14 +496,17 @@ Status Reader::read() {
 
 } // namespace
 
-Expected<ArtifactFile> readArtifact(std::span<const uint8_t> file, std::vector<SectionReport> *sections) {
-  Reader reader(file, /*readsImages=*/true);
+static Expected<ArtifactFile> readAll(Reader &&reader, std::vector<SectionReport> *sections) {
   Status outcome = reader.read();
   if (sections)
     *sections = reader.result.sections;
   if (!outcome.isOk())
     return outcome;
   return std::move(reader.result);
+}
+
+Expected<ArtifactFile> readArtifact(std::span<const uint8_t> file, std::vector<SectionReport> *sections) {
+  return readAll(Reader(file, /*readsImages=*/true), sections);
 }
 
 Expected<ArtifactFile> readTables(std::span<const uint8_t> file) {
@@ -533,10 +538,7 @@ Expected<ArtifactFile> readArtifactFile(const std::string &path, std::vector<Sec
   if (!bytes)
     return bytes.getStatus();
   auto contents = std::make_shared<const Bytes>(std::move(*bytes));
-  Expected<ArtifactFile> file = readArtifact(*contents, sections);
-  if (file)
-    file->contents = std::move(contents);
-  return file;
+  return readAll(Reader(*contents, /*readsImages=*/true, contents), sections);
 }
 
 } // namespace ortc::artifact

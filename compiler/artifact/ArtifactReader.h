@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 
@@ -23,8 +22,7 @@ struct SectionReport {
 
 /// A file taken apart.
 struct ArtifactFile {
-  Artifact artifact;                     ///< its images are views of the file
-  std::shared_ptr<const Bytes> contents; ///< of the file that readArtifactFile() read
+  Artifact artifact; ///< its images are views of the file
   uint64_t bytes = 0, ioBytes = 0;
   uint16_t major = 0, minor = 0;
   /// of header and section table: identifies the artifact, and is what signatures sign
@@ -36,7 +34,7 @@ struct ArtifactFile {
 
 /// Checks header, section table, every section's hash and every table, and that the bytes between sections
 /// are zero. Fails with the first thing that is wrong; `sections`, when given, then still has what was found. `file`
-/// outlives the result.
+/// outlives the result and copies of its images.
 Expected<ArtifactFile> readArtifact(std::span<const uint8_t> file,
                                     std::vector<SectionReport> *sections = nullptr);
 Expected<ArtifactFile> readArtifact(Bytes &&file) = delete;

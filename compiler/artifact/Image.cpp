@@ -21,10 +21,10 @@ Image::Image(Bytes bytes) : total(bytes.size()) {
     pieces.emplace(0, Piece{total, kept->data(), {}, kept});
 }
 
-void Image::addView(uint64_t offset, std::span<const uint8_t> bytes) {
+void Image::addView(uint64_t offset, std::span<const uint8_t> bytes, std::shared_ptr<const Bytes> owner) {
   assert(offset + bytes.size() <= total && "pieces lie within the image");
   if (!bytes.empty())
-    pieces.insert_or_assign(offset, Piece{bytes.size(), bytes.data(), {}, nullptr});
+    pieces.insert_or_assign(offset, Piece{bytes.size(), bytes.data(), {}, std::move(owner)});
 }
 
 void Image::addMade(uint64_t offset, uint64_t bytes, Make make) {

@@ -33,8 +33,8 @@ public:
 
   // Pieces lie within the image. One at the offset of another replaces it; otherwise they do not overlap.
 
-  /// `bytes` outlive the image and its copies.
-  void addView(uint64_t offset, std::span<const uint8_t> bytes);
+  /// `bytes` outlive the image and its copies; or they are part of `owner`, which these keep.
+  void addView(uint64_t offset, std::span<const uint8_t> bytes, std::shared_ptr<const Bytes> owner = nullptr);
   void addMade(uint64_t offset, uint64_t bytes, Make make);
 
   /// Where the zeros at the end begin.
@@ -48,7 +48,7 @@ private:
     uint64_t bytes;
     const uint8_t *view; ///< null: `make` writes them
     Make make;
-    std::shared_ptr<const Bytes> kept; ///< of a view, or null: others keep it
+    std::shared_ptr<const Bytes> owner; ///< of a view, or null: others keep it
   };
   /// Those of a piece; `buffer` holds them where they are made.
   static std::span<const uint8_t> contents(const Piece &piece, Bytes &buffer);

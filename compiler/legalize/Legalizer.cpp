@@ -286,8 +286,14 @@ void Legalizer::refuse(onnx::NodeOp op, const Twine &reason) {
 
 /// Why an operator without an entry is not supported.
 static std::string missingReason(onnx::NodeOp op, bool known) {
-  if (op.getSinceVersion() == 0)
+  if (op.getSinceVersion() == 0) {
+    constexpr int64_t kLastOpset = 64; // beyond all there are
+    for (int64_t opset = 1; opset <= kLastOpset; ++opset)
+      if (auto *found = onnx::findOperator(op.getDomainName(), op.getOpType(), opset); found && found->since)
+        return "the standard has it from opset " + std::to_string(opset) +
+               " on, and the file is of an older one: export it with that opset";
     return "no such operator in the standard, and no model-local function of that name";
+  }
   if (known)
     return "this version of the operator is not supported";
   StringRef name = op.getOpType();

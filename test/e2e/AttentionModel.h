@@ -4,11 +4,14 @@
 
 #include "test/e2e/Models.h"
 
+#include <cmath>
+
 namespace ortc::test {
 
 struct AttentionSizes {
   int64_t batch, heads, keyHeads, rows, keys, depth, columns;
   bool isCausal = false, hasMask = false; ///< a mask is a sum with an input, [batch, 1, 1, keys]
+  bool addsLargest = false; ///< to each result the largest score of its row; without a mask or groups
 };
 
 /// Queries, keys and values.
@@ -41,6 +44,31 @@ inline std::string makeAttentionModel(const AttentionSizes &s, const AttentionNu
   auto *sum = graph->add_node();
   sum->set_op_type("Add");
   sum->add_input("q"), sum->add_input("nothing"), sum->add_output("queries");
+  if (s.addsLargest) {
+    auto add = [&](const char *op, const std::vector<const char *> &from, const char *to) {
+      auto *node = graph->add_node();
+      node->set_op_type(op);
+      for (const char *name : from)
+        node->add_input(name);
+      node->add_output(to);
+      return node;
+    };
+    parameter("scale", {1}, {1 / std::sqrt(static_cast<float>(s.depth))});
+    auto *axes = graph->add_initializer();
+    axes->set_name("axes");
+    axes->set_data_type(proto::TensorProto::INT64);
+    axes->add_dims(1);
+    axes->add_int64_data(3);
+    auto *order = add("Transpose", {"k"}, "turned")->add_attribute();
+    order->set_name("perm");
+    order->set_type(proto::AttributeProto::INTS);
+    for (int64_t dimension : {0, 1, 3, 2})
+      order->add_ints(dimension);
+    add("MatMul", {"queries", "turned"}, "products"), add("Mul", {"products", "scale"}, "scores");
+    add("ReduceMax", {"scores", "axes"}, "largest"), add("Softmax", {"scores"}, "weights");
+    add("MatMul", {"weights", "v"}, "mixed"), add("Add", {"mixed", "largest"}, "y");
+    return model.SerializeAsString();
+  }
   auto *node = graph->add_node();
   node->set_op_type("Attention");
   for (const char *name : {"queries", "k", "v"})

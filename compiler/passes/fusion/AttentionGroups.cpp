@@ -69,6 +69,27 @@ private:
     });
   }
 
+  /// Whether something outside of the kernel compares scores with a maximum that it would give, as the maximum's own
+  /// gradient does. Those scores come from a product by itself, which sums in another order.
+  bool isMaximumCompared(const Cluster &cluster) const {
+    SmallVector<Value> stack;
+    for (Operation *root : cluster.roots)
+      if (auto reduce = dyn_cast<nn::ReduceOp>(root); reduce && reduce.getKind() == nn::ReduceKind::max)
+        stack.push_back(reduce.getResult());
+    llvm::DenseSet<Operation *> seen;
+    while (!stack.empty())
+      for (Operation *user : stack.pop_back_val().getUsers()) {
+        // Exponentials of scores are not told from each other by their last bits.
+        if (!kernels::isLoopOperation(user) || isa<nn::ReduceOp, math::ExpOp>(user) ||
+            !seen.insert(user).second)
+          continue;
+        if (isa<arith::CmpFOp>(user) && countOf(user->getResult(0)) == cluster.points)
+          return true;
+        llvm::append_range(stack, user->getResults());
+      }
+    return false;
+  }
+
   /// Adds what computes `value` from scores and from other values; whether there are scores. Those that are no larger
   /// than a row come from outside, but for sums along the keys where `takesSums`, and what is computed from them.
   bool collect(Value value, Cluster &cluster, bool takesSums) {
@@ -115,6 +136,8 @@ private:
       if (!collect(scores, cluster, takesSums) || llvm::none_of(cluster.ops, llvm::IsaPred<math::ExpOp>) ||
           comparesScores(cluster))
         return std::nullopt;
+      if (isMaximumCompared(cluster))
+        continue;
       if (llvm::any_of(cluster.ops, [&](Operation *op) { return owner.contains(op); })) {
         // Sums of another kernel come from there.
         Cluster rest;

@@ -21,7 +21,7 @@ Bytes write(const Image &image, uint64_t bytes) {
 
 const Bytes kThree{1, 2, 3};
 
-/// Zeros but for three bytes at 2, which are viewed, and two at 8000, which are made.
+/// Zeros, with three bytes at 2, which are viewed, and two at 8000, which are made.
 Image makeImage() {
   Image image;
   image.setSize(9000);

@@ -201,8 +201,9 @@ chunks of 64 MiB, where all logits are 1.5 times as large as that and the matrix
            .text =
                R"(For operators without a `seed` of their own. Their numbers follow from the seed, the names of their
 results, the number of the training step (the state `random.step`) and the scalar `random.seed`, a whole number that a
-host may set between steps (0 at first), such as a rank, and from nothing else. Dropout within large attention, which is
-cut into tiles, is drawn tile by tile: there a GPU draws other masks than a CPU.)"},
+host may set between steps (0 at first), such as a rank, and from nothing else. Dropout within
+attention that is cut into tiles, or that a GPU computes in one kernel, is drawn tile by tile: there a GPU draws other
+masks than a CPU.)"},
       }};
   return group;
 }

@@ -69,3 +69,23 @@ func.func @hard(%q: tensor<2x128x64xf32>, %k: tensor<2x128x64xf32>, %v: tensor<2
   %y = nn.dot %p, %v batch = [0] x [0] contract = [2] x [1] : tensor<2x128x128xf32>, tensor<2x128x64xf32> -> tensor<2x128x64xf32>
   return %y : tensor<2x128x64xf32>
 }
+
+// The gradient of a maximum compares scores with it: both are of one product, which is not that of the kernel.
+// CHECK-LABEL: @largest
+// CHECK: nn.reduce  max
+// CHECK: plan.kernel  attention({{.*}}) {{.*}} -> tensor<2x128x64xf32>
+// CHECK-NOT: plan.kernel  attention
+func.func @largest(%q: tensor<2x128x64xf32>, %k: tensor<2x128x64xf32>, %v: tensor<2x128x64xf32>, %g: tensor<2x128x128xf32>)
+    -> (tensor<2x128x64xf32>, tensor<2x128x64xf32>) {
+  %zero = arith.constant dense<0.0> : tensor<2x128x128xf32>
+  %s = nn.dot %q, %k batch = [0] x [0] contract = [2] x [2] : tensor<2x128x64xf32>, tensor<2x128x64xf32> -> tensor<2x128x128xf32>
+  %m = nn.reduce max %s axes = [2] : tensor<2x128x128xf32> -> tensor<2x128xf32>
+  %mb = nn.broadcast %m dims = [0, 1] : tensor<2x128xf32> -> tensor<2x128x128xf32>
+  %x = arith.subf %s, %mb : tensor<2x128x128xf32>
+  %e = math.exp %x : tensor<2x128x128xf32>
+  %y = nn.dot %e, %v batch = [0] x [0] contract = [2] x [1] : tensor<2x128x128xf32>, tensor<2x128x64xf32> -> tensor<2x128x64xf32>
+  %c = arith.cmpf oeq, %s, %mb : tensor<2x128x128xf32>
+  %r = arith.select %c, %g, %zero : tensor<2x128x128xi1>, tensor<2x128x128xf32>
+  %dq = nn.dot %r, %k batch = [0] x [0] contract = [2] x [1] : tensor<2x128x128xf32>, tensor<2x128x64xf32> -> tensor<2x128x64xf32>
+  return %y, %dq : tensor<2x128x64xf32>, tensor<2x128x64xf32>
+}
