@@ -405,8 +405,7 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
 /// Writes an artifact for the runtime, which reads files.
 static Status writeArtifact(const std::string &path, const driver::Compiled &compiled) {
   artifact::OutputFolder folder(path);
-  auto writeModel = [&](artifact::ByteSink &sink) { return compiled.writeFile(sink); };
-  ORTC_TRY(folder.write(writeModel, compiled.artifact.manifest));
+  ORTC_TRY(compiled.writeTo(folder));
   return folder.commit();
 }
 

@@ -510,9 +510,7 @@ Expected<ArtifactFile> readArtifact(std::span<const uint8_t> file, std::vector<S
 }
 
 Expected<ArtifactFile> readTables(std::span<const uint8_t> file) {
-  Reader reader(file, /*readsImages=*/false);
-  ORTC_TRY(reader.read());
-  return std::move(reader.result);
+  return readAll(Reader(file, /*readsImages=*/false), nullptr);
 }
 
 Expected<Bytes> readBytes(const std::string &path) {

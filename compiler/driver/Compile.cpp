@@ -353,6 +353,11 @@ Status Compiled::writeFile(artifact::ByteSink &sink) const {
   return checkModelFiles(*this);
 }
 
+Status Compiled::writeTo(artifact::OutputFolder &folder) const {
+  return folder.write([this](artifact::ByteSink &sink) { return writeFile(sink); }, artifact.manifest,
+                      linked);
+}
+
 std::set<std::string> Compilation::listInitializers() const {
   return form ? std::set<std::string>() : initializerNames(*compiled.model);
 }

@@ -49,6 +49,8 @@ struct Compiled {
 
   /// Writes model.ortc, after the last phase. Fails where a file that constants are views of has changed.
   Status writeFile(artifact::ByteSink &sink) const;
+  /// The same to a folder, with the manifest and what programs are linked with; OutputFolder::commit() comes after it.
+  Status writeTo(artifact::OutputFolder &folder) const;
 
   /// The graph, the program, or the program of each family: what the last phase left.
   std::vector<mlir::ModuleOp> getIR();

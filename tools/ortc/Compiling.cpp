@@ -107,8 +107,7 @@ Status train(const CompileOptions &options, const TuneOptions &tuning, const std
   const bool isWhole = options.compileTo.empty();
   if (isWhole) {
     progress.begin("writing " + options.output);
-    auto writeModel = [&](artifact::ByteSink &sink) { return compiled->writeFile(sink); };
-    ORTC_TRY(folder.write(writeModel, compiled->artifact.manifest, compiled->linked));
+    ORTC_TRY(compiled->writeTo(folder));
   }
   ORTC_TRY(writeReports(options, *compiled));
   if (!recipe.path.empty())

@@ -1,6 +1,5 @@
 // The command ortc update.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/artifact/FileLayout.h"
 #include "compiler/artifact/OutputFolder.h"
 #include "compiler/driver/Compile.h"
 #include "compiler/passes/train/Optimizers.h"
@@ -11,6 +10,7 @@
 #include "tools/ortc/OutputPaths.h"
 #include "tools/ortc/Vocabularies.h"
 
+#include <filesystem>
 #include <iostream>
 
 namespace ortc::tool {
@@ -46,16 +46,14 @@ static Status update(const CompileOptions &options, const train::UpdateForm &for
   Expected<driver::Compiled> compiled = driver::compileUpdate(options, form, extras);
   if (!compiled)
     return compiled.getStatus();
-  artifact::MemorySink file; // there are no weights in it
-  ORTC_TRY(compiled->writeFile(file));
-  auto writeModel = [&](artifact::ByteSink &sink) { return sink.write(file.file); };
-  ORTC_TRY(folder.write(writeModel, compiled->artifact.manifest, compiled->linked));
+  ORTC_TRY(compiled->writeTo(folder));
   ORTC_TRY(folder.commit());
   printNotes(compiled->notes, compiled->facts.warnings);
   if (!options.quiet)
     std::cout << options.output << ": update of " << options.optimizer.text << " in "
               << formatCount(int64_t(compiled->artifact.bindings.size()), "binding") << ", "
-              << formatCount(int64_t(file.file.size()), "byte") << "\n";
+              << formatCount(int64_t(std::filesystem::file_size(options.output + "/model.ortc")), "byte")
+              << "\n";
   return Status();
 }
 

@@ -79,8 +79,8 @@ public:
     int64_t gates;      ///< with the candidate
     size_t activations; ///< of one direction
     bool hasReset, hasCell;
-    Step
-        step; ///< the next states, by the equations of the standard; `input` is the input's part of the gates
+    /// The next states, by the equations of the standard; `input` is the input's part of the gates.
+    Step step;
   };
   static const Kind kRnn, kGru, kLstm;
 

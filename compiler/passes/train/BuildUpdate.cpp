@@ -409,10 +409,9 @@ Value UpdateBuilder::store(TensorOp parameter, Value value) {
 
 std::optional<Blocks> UpdateBuilder::findBlocks(TensorOp parameter, const OptimizerDefinition &definition,
                                                 const UpdateStep &step) {
-  bool hasBytes = llvm::any_of(definition.states,
-                               [](const StateDefinition &state) { return state.storage != Storage::Whole; });
   bool isNorm = kinds.lookup(symbolAttribute(parameter, kTensor).getValue()) == ParameterKind::Norm;
-  if (!hasBytes || isNorm || TensorBuilder::typeOf(step.parameter).getNumElements() < Blocks::kLeast)
+  if (!keepsBytes(definition) || isNorm ||
+      TensorBuilder::typeOf(step.parameter).getNumElements() < Blocks::kLeast)
     return std::nullopt;
   return Blocks(b, step.shape, step.axes);
 }
@@ -440,7 +439,7 @@ LogicalResult UpdateBuilder::takeStates(TensorOp parameter, const OptimizerDefin
       FailureOr<Port> port = tensors.getRows(state.name, parameter, codes);
       if (failed(port))
         return failure();
-      FailureOr<Port> largest = tensors.getRows((state.name + StringRef("_absmax")).str(), parameter,
+      FailureOr<Port> largest = tensors.getRows(nameLargest(state.name), parameter,
                                                 RankedTensorType::get({blocks->getCount()}, b.getF32Type()));
       if (failed(largest))
         return failure();
@@ -499,15 +498,8 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value whole, Va
     return failure();
   if (definition.ahead)
     readAhead(module, parameter, group, step, composer.getArgumentAttributes());
-  if (blocks) {
-    step.parameter = blocks->cut(step.parameter);
-    step.gradient = blocks->cut(step.gradient);
-  }
-  definition.update(step);
-  if (step.isRefused)
+  if (failed(applyFormula(definition, blocks, step)))
     return failure();
-  if (blocks)
-    step.parameter = blocks->join(step.parameter);
   FailureOr<Value> constrained = constraints.constrainValue(parameter, step.parameter);
   if (failed(constrained))
     return failure();

@@ -213,4 +213,25 @@ ByteState encode(TensorBuilder &b, Value rows, bool isSigned) {
   return Coder(b, TensorBuilder::shapeOf(rows), isSigned).encode(b.cast(rows, b.getF32Type()));
 }
 
+bool keepsBytes(const OptimizerDefinition &optimizer) {
+  return llvm::any_of(optimizer.states,
+                      [](const StateDefinition &state) { return state.storage != Storage::Whole; });
+}
+
+std::string nameLargest(StringRef state) { return (state + "_absmax").str(); }
+
+LogicalResult applyFormula(const OptimizerDefinition &optimizer, const std::optional<Blocks> &blocks,
+                           UpdateStep &step) {
+  if (blocks) {
+    step.parameter = blocks->cut(step.parameter);
+    step.gradient = blocks->cut(step.gradient);
+  }
+  optimizer.update(step);
+  if (step.isRefused)
+    return failure();
+  if (blocks)
+    step.parameter = blocks->join(step.parameter);
+  return success();
+}
+
 } // namespace ortc::train

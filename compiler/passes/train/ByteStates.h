@@ -9,6 +9,8 @@
 #include "compiler/passes/train/Optimizers.h"
 
 #include <array>
+#include <optional>
+#include <string>
 
 namespace ortc::train {
 
@@ -34,6 +36,17 @@ private:
   int64_t elements = 1, count;
   bool isMoved;
 };
+
+/// Whether the optimizer keeps states in bytes, where tensors are large enough.
+bool keepsBytes(const OptimizerDefinition &optimizer);
+
+/// The name of a state's largest magnitudes.
+std::string nameLargest(llvm::StringRef state);
+
+/// Runs the formula, on rows where there are `blocks`, whose results are whole tensors again. Fails where the step is
+/// refused.
+mlir::LogicalResult applyFormula(const OptimizerDefinition &optimizer, const std::optional<Blocks> &blocks,
+                                 UpdateStep &step);
 
 /// i8 codes, and the largest magnitude of each row.
 struct ByteState {

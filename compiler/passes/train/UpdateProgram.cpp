@@ -17,11 +17,6 @@ namespace ortc::train {
 /// Whole blocks of states in bytes, whose results are copied: they stay in the second-level cache.
 static constexpr int64_t kSmallest = 16, kLargest = 262144, kLargestOfBytes = 16384;
 
-static bool keepsBytes(const OptimizerDefinition &definition) {
-  return llvm::any_of(definition.states,
-                      [](const StateDefinition &state) { return state.storage != Storage::Whole; });
-}
-
 /// Whether the formula needs more of a tensor than a piece: `spans` also names blocks, which pieces are whole ones of,
 /// and other weights, which the program holds.
 static bool needsWhole(const OptimizerDefinition &definition) {
@@ -136,7 +131,7 @@ void UpdateProgramBuilder::takeStates(UpdateStep &step) {
       continue;
     }
     Value codes = take(state.name, shape, b.getI8Type());
-    Value largest = take((state.name + StringRef("_absmax")).str(), {blocks->getCount()}, b.getF32Type());
+    Value largest = take(nameLargest(state.name), {blocks->getCount()}, b.getF32Type());
     step.states[state.name] =
         decode(b, {blocks->cut(codes), largest}, state.storage == Storage::Bytes, computed);
   }
@@ -153,7 +148,7 @@ void UpdateProgramBuilder::giveStates(UpdateStep &step) {
     }
     ByteState next = encode(b, value, state.storage == Storage::Bytes);
     give(state.name, blocks->join(next.codes));
-    give((state.name + StringRef("_absmax")).str(), next.largest);
+    give(nameLargest(state.name), next.largest);
   }
 }
 
@@ -173,14 +168,9 @@ LogicalResult UpdateProgramBuilder::run() {
   if (settings.has(kMaximize) && settings.isOn(kMaximize))
     step.gradient = b.neg(step.gradient);
   step.gradient = step.scale(step.gradient, takeScalar("gradient_scale"));
-  if (blocks) {
-    step.parameter = blocks->cut(step.parameter);
-    step.gradient = blocks->cut(step.gradient);
-  }
-  definition.update(step);
-  if (step.isRefused)
+  if (failed(applyFormula(definition, blocks, step)))
     return failure();
-  give("parameter", b.cast(blocks ? blocks->join(step.parameter) : step.parameter, element));
+  give("parameter", b.cast(step.parameter, element));
   giveStates(step);
   composer.finish(results, /*dropArguments=*/true);
   composer.getFunction()->setAttr(kBinding, b.getI64IntegerAttr(binding));
