@@ -87,11 +87,10 @@ static const engine::Entry *takeBatch(nb::handle batches, Session &own, const en
     return nullptr;
   }
   const uint32_t binding = own.accept(role, nb::borrow<nb::kwargs>(batch));
-  for (const engine::Entry &entry : artifact.getEntries())
-    if (entry.role == role && entry.binding == binding) {
-      session.accept(entry);
-      return &entry;
-    }
+  if (const engine::Entry *entry = artifact.findEntry(role, binding)) {
+    session.accept(*entry);
+    return entry;
+  }
   raise(ORTC_E_NOT_FOUND, std::string("the artifact has no ") + getRoleName(role) + " step for such a batch");
 }
 

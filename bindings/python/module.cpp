@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -10,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/python/containers.h"
+#include "bindings/python/errors.h"
 #include "bindings/python/frame.h"
 #include "bindings/python/session.h"
 #include "bindings/python/training.h"
@@ -92,7 +94,15 @@ NB_MODULE(_runtime, module) {
   module.attr("ABI_VERSION") = ortc_abi_version();
   module.def("host", [] { return nb::make_tuple(ortc_host_architecture(), ortc_host_features()); });
   module.def("check_device", [](const std::string &name) { Device device(name); }, "name"_a);
-  module.def("is_kept_name", &ortc::engine::isKeptName, "path"_a, "file"_a);
+  module.def(
+      "check_kept_names",
+      [](const std::string &path, const std::vector<std::pair<std::string, std::string>> &files) {
+        std::vector<ortc::NamedFile> named;
+        for (const auto &[name, file] : files)
+          named.push_back({name, file});
+        ortc::python::check(ortc::engine::checkKeptNames(path, named));
+      },
+      "path"_a, "files"_a);
   module.def(
       "join_words", [](const std::vector<std::string> &words) { return ortc::joinWords(words); }, "words"_a);
   module.def(

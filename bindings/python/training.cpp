@@ -10,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/python/errors.h"
+#include "engine/session/averages.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -103,9 +104,8 @@ void Training::set(const nb::kwargs &given) {
 // ---- Data.
 
 const engine::Entry &Training::findEntry(uint32_t role) const {
-  for (const engine::Entry &entry : artifact.getEntries())
-    if (entry.role == role && entry.binding == own.getBindingIndex())
-      return entry;
+  if (const engine::Entry *entry = artifact.findEntry(role, own.getBindingIndex()))
+    return *entry;
   raise(ORTC_E_NOT_FOUND, std::string("the artifact has no ") + getRoleName(role) + " step in binding '" +
                               own.getBinding() + "'");
 }
@@ -221,10 +221,8 @@ nb::tuple Training::load(const std::string &path) {
 void Training::checkWeights(const std::string &kind) const {
   if (kind.empty())
     return;
-  if (kind != "ema" && kind != "swa")
-    raise(ORTC_E_ARGUMENT, "'" + kind + "' is no kind of averages; there are ema and swa");
-  ortc_tensor_info info = ORTC_INIT(ortc_tensor_info);
-  if (ortc_tensor_find(artifact.getProgram(), (kind + ".n_averaged").c_str(), &info) != ORTC_OK)
+  python::check(engine::checkWeightsName(kind));
+  if (!engine::hasAverages(artifact, kind))
     raise(ORTC_E_NOT_FOUND, "the artifact has no such averages; compile it with " + kind + "=...");
 }
 
@@ -252,7 +250,7 @@ nb::dict Training::evaluate(nb::object source, const std::string &weights) {
   checkWeights(weights);
   double averaged = 1;
   if (!weights.empty())
-    check(session.getScalar(weights + ".n_averaged", averaged), ORTC_E_FORMAT);
+    check(engine::countAveraged(session, weights, averaged), ORTC_E_FORMAT);
   if (averaged == 0) // one that is due goes without them
     raise(ORTC_E_STATE, "nothing was averaged yet; " + weights + " begins with the training");
   Slices other;

@@ -225,12 +225,19 @@ Status Artifact::checkBound(bool givesGradients) const {
               : Status();
 }
 
-const Entry *Artifact::findEntryBeside(uint32_t role, const Entry &beside) const {
-  const Entry *found = nullptr;
+const Entry *Artifact::findEntry(uint32_t role, uint32_t binding) const {
   for (const Entry &candidate : entries)
-    if (candidate.role == role && (!found || candidate.binding == beside.binding))
-      found = found && found->binding == beside.binding ? found : &candidate;
-  return found;
+    if (candidate.role == role && candidate.binding == binding)
+      return &candidate;
+  return nullptr;
+}
+
+const Entry *Artifact::findEntryBeside(uint32_t role, const Entry &beside) const {
+  if (const Entry *found = findEntry(role, beside.binding))
+    return found;
+  auto other =
+      std::find_if(entries.begin(), entries.end(), [&](const Entry &entry) { return entry.role == role; });
+  return other == entries.end() ? nullptr : &*other;
 }
 
 } // namespace ortc::engine

@@ -69,8 +69,9 @@ public:
   /// The first entry of a role, in the binding of that name ("": in any). Refuses with what would make it
   /// exist.
   Status findEntry(uint32_t role, const std::string &binding, const Entry *&entry) const;
-  /// The same without a message; nullptr if there is none. The binding is that of `beside` where it has the
-  /// role.
+  /// The entry of a role in a binding; nullptr if there is none.
+  const Entry *findEntry(uint32_t role, uint32_t binding) const;
+  /// The same in the binding of `beside`, or else in any that has the role.
   const Entry *findEntryBeside(uint32_t role, const Entry &beside) const;
 
 private:

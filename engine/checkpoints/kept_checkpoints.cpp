@@ -29,9 +29,19 @@ static int64_t readStep(const std::string &path, const std::string &name) {
   return error == std::errc() && rest == end && std::to_string(step) == std::string(begin, end) ? step : -1;
 }
 
-bool isKeptName(const std::string &path, const std::string &file) {
+/// Whether `file` has a name that nameKept() may make of `path`.
+static bool isKeptName(const std::string &path, const std::string &file) {
   auto folderOf = [](const std::string &of) { return fs::absolute(of).lexically_normal().parent_path(); };
   return readStep(path, fs::path(file).filename().string()) >= 0 && folderOf(path) == folderOf(file);
+}
+
+Status checkKeptNames(const std::string &path, const std::vector<NamedFile> &files) {
+  for (const NamedFile &file : files)
+    if (isKeptName(path, file.path))
+      return Status::refusal(file.flag + " " + file.path +
+                             ": --keep gives such names to checkpoints, and removes them; " +
+                             "rename the file, or give --save another name");
+  return Status();
 }
 
 Status keepCheckpoint(const std::string &path, int64_t step, int64_t most, const std::string &spared) {

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "support/OutputPaths.h"
 #include "support/Status.h"
 
 namespace ortc::engine {
@@ -12,8 +14,8 @@ namespace ortc::engine {
 /// "a.safetensors" of step 20: "a.step-20.safetensors".
 std::string nameKept(const std::string &path, int64_t step);
 
-/// Whether `file` has such a name of `path`, whatever the step, so that it may be replaced or removed.
-bool isKeptName(const std::string &path, const std::string &file);
+/// Refuses files that have such a name of `path`, whatever the step, so that they may be replaced or removed.
+Status checkKeptNames(const std::string &path, const std::vector<NamedFile> &files);
 
 /// Gives the checkpoint at `path`, which is of `step`, such a name, too, and removes the oldest ones until `most` are
 /// there, but never `spared`, nor those of later steps, which another training has left. No bytes are copied where the

@@ -55,10 +55,18 @@ static Status copyAverage(Session &session, const ortc_tensor_info &from, const 
 
 static std::string counterOf(const std::string &kind) { return kind + ".n_averaged"; }
 
-Status checkAverages(const Artifact &artifact, const std::string &flag, const std::string &kind) {
+bool hasAverages(const Artifact &artifact, const std::string &kind) {
   ortc_tensor_info counter{};
   counter.size = sizeof(counter);
-  if (kind.empty() || ortc_tensor_find(artifact.getProgram(), counterOf(kind).c_str(), &counter) == ORTC_OK)
+  return ortc_tensor_find(artifact.getProgram(), counterOf(kind).c_str(), &counter) == ORTC_OK;
+}
+
+Status countAveraged(Session &session, const std::string &kind, double &count) {
+  return session.getScalar(counterOf(kind), count);
+}
+
+Status checkAverages(const Artifact &artifact, const std::string &flag, const std::string &kind) {
+  if (kind.empty() || hasAverages(artifact, kind))
     return Status();
   return Status::refusal(flag + " " + kind + ": " + artifact.getPath() +
                          " has no such averages; compile it with --" + kind);
@@ -82,7 +90,7 @@ Status takeAverages(const Artifact &artifact, Session &session, const std::strin
     return Status();
   ORTC_TRY(checkAverages(artifact, "--weights", kind));
   double averaged = 0;
-  ORTC_TRY(session.getScalar(counterOf(kind), averaged));
+  ORTC_TRY(countAveraged(session, kind, averaged));
   if (averaged == 0)
     return Status::refusal("--weights " + kind +
                            ": nothing was averaged yet; give --load with a checkpoint of a "
@@ -95,7 +103,7 @@ Status takeAverages(const Artifact &artifact, Session &session, const std::strin
 Status AveragesInPlace::take(const Artifact &artifact, Session &session, const std::string &kind) {
   double averaged = 0;
   if (!kind.empty())
-    ORTC_TRY(session.getScalar(counterOf(kind), averaged));
+    ORTC_TRY(countAveraged(session, kind, averaged));
   if (averaged == 0)
     return Status();
   return forEachAverage(artifact, kind, [&](const ortc_tensor_info &from, const ortc_tensor_info &to) {

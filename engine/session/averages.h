@@ -26,6 +26,12 @@ private:
   std::vector<std::pair<std::string, std::vector<uint8_t>>> kept;
 };
 
+/// Whether the artifact keeps averages of a kind.
+bool hasAverages(const Artifact &artifact, const std::string &kind);
+
+/// How many times parameters have been averaged, of a kind that the artifact keeps.
+Status countAveraged(Session &session, const std::string &kind, double &count);
+
 /// Refuses where the artifact keeps no averages of a kind; "" stands for the parameters.
 Status checkAverages(const Artifact &artifact, const std::string &flag, const std::string &kind);
 

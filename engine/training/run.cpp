@@ -101,11 +101,7 @@ Status Run::checkFiles(std::vector<NamedFile> inputs) const {
   if (options.keep) {
     inputs.push_back({"--save-best", options.saveBest});
     inputs.push_back({"--metrics", options.metrics});
-    for (const NamedFile &file : inputs)
-      if (isKeptName(options.save, file.path))
-        return Status::refusal(file.flag + " " + file.path +
-                               ": --keep gives such names to checkpoints, and removes them; " +
-                               "rename the file, or give --save another name");
+    return checkKeptNames(options.save, inputs);
   }
   return Status();
 }

@@ -76,14 +76,18 @@ Status Trainer::trainData() {
     }
     hasEndedEpoch = false;
     ORTC_TRY(trainStep());
-    if (isEvaluationDue())
-      ORTC_TRY(evaluateNow(/*isDue=*/true));
-    if (position.slice == getSlices())
-      ORTC_TRY(endEpoch());
-    if (!options.save.empty() && options.saveEvery && stepsDone % options.saveEvery == 0)
-      ORTC_TRY(save());
+    ORTC_TRY(followStep());
   }
   return Status();
+}
+
+/// An evaluation, the end of an epoch and a checkpoint, each where it is due after a step.
+Status Trainer::followStep() {
+  if (isEvaluationDue())
+    ORTC_TRY(evaluateNow(/*isDue=*/true));
+  if (position.slice == getSlices()) // never in a stream
+    ORTC_TRY(endEpoch());
+  return !options.save.empty() && options.saveEvery && stepsDone % options.saveEvery == 0 ? save() : Status();
 }
 
 /// An epoch that ends early is over: there is no way back into it.
@@ -99,10 +103,7 @@ Status Trainer::trainStream() {
       double rate = 0;
       ORTC_TRY(chooseRate(rate));
       ORTC_TRY(performStep(*chosen, rate, Clock::now()));
-      if (isEvaluationDue())
-        ORTC_TRY(evaluateNow(/*isDue=*/true));
-      if (!options.save.empty() && options.saveEvery && stepsDone % options.saveEvery == 0)
-        ORTC_TRY(save());
+      ORTC_TRY(followStep());
     }
     if (stepsDone == before)
       return Status::refusal("the data have no batch in an epoch; an iterator gives its batches only once");
@@ -186,9 +187,12 @@ Status Trainer::performStep(const Entry &chosen, double rate, Clock::time_point 
     parts.profiler->beginStep();
   bool isWatched =
       parts.watch && (position.step + 1) % (options.watchEvery ? options.watchEvery : kWatchEvery) == 0;
-  const Entry *gradients = isWatched && !accumulateEntry ? findBeside(ORTC_ENTRY_GRADIENTS, chosen) : nullptr;
-  const Entry *update = gradients ? findBeside(ORTC_ENTRY_UPDATE, chosen) : nullptr;
-  const Entry &taken = update ? *update : updates ? chosen : *findBeside(ORTC_ENTRY_ACCUMULATE, chosen);
+  const Entry *gradients =
+      isWatched && !accumulateEntry ? artifact.findEntry(ORTC_ENTRY_GRADIENTS, chosen.binding) : nullptr;
+  const Entry *update = gradients ? artifact.findEntry(ORTC_ENTRY_UPDATE, chosen.binding) : nullptr;
+  const Entry &taken = update    ? *update
+                       : updates ? chosen
+                                 : *artifact.findEntry(ORTC_ENTRY_ACCUMULATE, chosen.binding);
   Status status = update ? parts.watch->step(session, *gradients, *update, options.stopOnNan, lastLoss, &told)
                          : session.step(taken, lastLoss, &told);
   if (!status.isOk())

@@ -14,14 +14,7 @@ Trainer::Trainer(const TrainOptions &options, const TrainingParts &parts, Observ
                  const volatile std::sig_atomic_t &interrupted)
     : options(options), parts(parts), observer(observer), interrupted(interrupted), artifact(parts.artifact),
       session(parts.session) {
-  accumulateEntry = findBeside(ORTC_ENTRY_ACCUMULATE, *parts.entry);
-}
-
-const Entry *Trainer::findBeside(uint32_t role, const Entry &beside) const {
-  for (const Entry &candidate : artifact.getEntries())
-    if (candidate.role == role && candidate.binding == beside.binding)
-      return &candidate;
-  return nullptr;
+  accumulateEntry = artifact.findEntry(ORTC_ENTRY_ACCUMULATE, parts.entry->binding);
 }
 
 Status Trainer::resume(const std::string &path, LoadResult &loaded) {

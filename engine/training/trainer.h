@@ -105,9 +105,9 @@ private:
   Status loop();
   Status trainData();
   Status trainStream();
+  Status followStep();
   void startFeeding();
   Status read(Reading &reading, Feed &feed) const;
-  const Entry *findBeside(uint32_t role, const Entry &beside) const;
   Status trainStep();
   Status chooseRate(double &rate);
   Status performStep(const Entry &chosen, double rate, Clock::time_point begin);

@@ -28,8 +28,8 @@ def join_words(words: list[str]) -> str:
 def suggest(text: str, words: list[str]) -> str:
     """ "; did you mean 'word'?" where one of the words is close to the text, else nothing."""
 
-def is_kept_name(path: str, file: str) -> bool:
-    """Whether `file` has the name of a kept checkpoint of `path`, so that it may be replaced or removed."""
+def check_kept_names(path: str, files: list[tuple[str, str]]) -> None:
+    """Refuses files, each with what it is, that have names of kept checkpoints of `path`, so that they may be replaced or removed."""
 
 def format_event(event: dict[str, Any]) -> str:
     """The line that `ortc run --metrics` writes of it."""

@@ -18,7 +18,7 @@ from ortc._artifact import Artifact
 from ortc._checks import File, check_output, check_rate, check_text, check_whole
 from ortc._data import Data, Source, open_source
 from ortc._errors import ArgumentError
-from ortc._runtime import Training, is_kept_name, join_words
+from ortc._runtime import Training, check_kept_names, join_words
 from ortc._session import Loaded, Session
 from ortc.callbacks import Callback, Event
 
@@ -169,12 +169,8 @@ class Trainer:
 
     def _check_kept(self, keep: int | None, save: str | None, save_best: str | None) -> None:
         more: list[tuple[str, File]] = [("save_best", save_best)] if save_best is not None else []
-        for name, file in [*self._read, *more]:
-            if keep and save is not None and is_kept_name(save, os.fspath(file)):
-                raise ArgumentError(
-                    f"{name} {os.fspath(file)}: keep gives such names to checkpoints, and removes them; rename the file, or give "
-                    "save another name"
-                )
+        if keep and save is not None:
+            check_kept_names(save, [(name, os.fspath(file)) for name, file in [*self._read, *more]])
 
     def _set_options(self) -> None:
         """Those that are attributes, as they are now."""

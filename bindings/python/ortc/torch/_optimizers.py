@@ -75,19 +75,24 @@ class Known:
     """Arguments that are no keys of its groups, and the only values that they may have."""
 
     def flag_of(self, group: Group) -> str:
-        return "adamw" if self.flag == "adam" and group.get("decoupled_weight_decay") else self.flag
+        return self._name(self._decouples(group))
+
+    def _name(self, decouples: bool) -> str:
+        return "adamw" if self.flag == "adam" and decouples else self.flag
+
+    def _decouples(self, group: Group) -> bool:
+        return self.decouples or bool(group.get("decoupled_weight_decay"))
 
     def choices(self, group: Group) -> tuple[Any, ...]:
         """The settings that decide which operations there are."""
-        decouples = self.decouples or bool(group.get("decoupled_weight_decay"))
+        decouples = self._decouples(group)
         return decouples, *[group[key] for key in self.compiled], *[_is_there(group, key, decouples) for key in self.optional]
 
     def spec(self, choices: tuple[Any, ...]) -> str:
         """For `ortc update --optimizer`. Only whether a number is 0 matters."""
         decouples, *rest = choices
-        flag = "adamw" if self.flag == "adam" and decouples else self.flag
         given = [(key, value) for key, value in zip((*self.compiled, *self.optional), rest, strict=True) if value is not None]
-        return f"{flag}:" + ",".join(f"{key}={int(value) if isinstance(value, bool) else value}" for key, value in given)
+        return f"{self._name(decouples)}:" + ",".join(f"{key}={int(value) if isinstance(value, bool) else value}" for key, value in given)
 
     def scalars(self, names: tuple[str, ...], group: Group, numbers: Numbers) -> list[float]:
         """Inputs of a step. Raises ValueError where it divides by a bias correction of 0."""
