@@ -117,7 +117,7 @@ std::string explainTarget(const std::string &path, const Device &device) {
            (own.empty() ? "" : own + " or ") + "all";
   }
   std::string processor = nameProcessor(*device.get());
-  return text + device.getName() + (hasSuchCode ? " (" + processor + ")" : "") +
+  return text + device.getName() + (hasSuchCode ? " (" + std::string(device.get()->processor) + ")" : "") +
          "; compile it with --target " + processor;
 }
 

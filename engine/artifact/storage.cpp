@@ -73,8 +73,18 @@ int32_t run(void *, const ortc_device_step *, const ortc_call *, double *, ortc_
 
 const ortc_device *getStorage(uint32_t architecture) {
   auto make = [](uint32_t code) {
-    return ortc_device{
-        sizeof(ortc_device), code, ~UINT64_C(0), nullptr, load, unload, create, destroy, reset, copy, run};
+    return ortc_device{sizeof(ortc_device),
+                       code,
+                       ~UINT64_C(0),
+                       nullptr,
+                       load,
+                       unload,
+                       create,
+                       destroy,
+                       reset,
+                       copy,
+                       run,
+                       ""};
   };
   static const ortc_device kPtx = make(ORTC_ARCH_PTX), kAmd = make(ORTC_ARCH_AMDGPU);
   return architecture == ORTC_ARCH_PTX ? &kPtx : &kAmd;

@@ -23,7 +23,7 @@ struct Device {
   int version;           ///< of the driver: 12040 is CUDA 12.4
   int mostShared;        ///< bytes of shared memory that a block can have
   char name[96];
-  char model[48]; ///< of the processor, with its article: "an sm_90"
+  char model[48]; ///< of the processor, with its article: "an sm_90"; the table has it without
 
   /// Makes the context the thread's and says what went wrong with a call of the driver, if anything.
   int32_t enter(ortc_message *message) const;

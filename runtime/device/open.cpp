@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 namespace ortc::device {
 
@@ -82,6 +83,7 @@ static int32_t open(Device &device, uint32_t ordinal, ortc_message *message) {
   ORTC_TRY_DRIVER(device, driver.nameDevice(device.name, sizeof device.name, device.handle),
                   "asked for its name");
   ORTC_TRY_DRIVER(device, vendor.identify(device), "asked for its processor");
+  device.table.processor = strchr(device.model, ' ') + 1;
   ORTC_TRY_DRIVER(device, driver.getAttribute(&device.mostShared, vendor.mostShared, device.handle),
                   "asked for its shared memory");
   if (!device.table.features)
@@ -98,8 +100,18 @@ ortc_status openDevice(const Vendor &vendor, uint32_t ordinal, const ortc_device
   auto *opened = (Device *)calloc(1, sizeof(Device));
   if (!opened)
     return fail(message, ORTC_E_MEMORY, "out of memory");
-  opened->table = {
-      sizeof(ortc_device), vendor.architecture, 0, opened, load, unload, create, destroy, reset, copy, run};
+  opened->table = {sizeof(ortc_device),
+                   vendor.architecture,
+                   0,
+                   opened,
+                   load,
+                   unload,
+                   create,
+                   destroy,
+                   reset,
+                   copy,
+                   run,
+                   ""};
   opened->vendor = &vendor;
   ortc_status status = open(*opened, ordinal, message);
   if (status)

@@ -87,17 +87,19 @@ TEST_P(DeviceGroupProductTest, BitsAreThoseOfWarps) {
 }
 
 TEST(DeviceGroupProductRefusalTest, NewerProcessorsAreToldWhatTheyNeed) {
-  EnvironmentVariable processor("ORTC_EMULATOR_SM", "100");
   TemporaryFolder folder;
   const ZooEntry entry("mlp-digits");
   mustRun({"train", entry.model(), "-o", folder / "a", "--shape", "batch=16", "--loss", "cross_entropy",
            "--target", "sm_90a", "--quiet"});
-  Outcome refused = runTool({"run", folder / "a", "--data", entry.data(), "--device", "cuda"});
-  EXPECT_EQ(refused.status, 2);
-  EXPECT_NE(refused.errors.find("the artifact has code for sm_90a, not for cuda (sm_100); compile it with "
-                                "--target sm_100"),
-            std::string::npos)
-      << refused.errors;
+  // A processor that is no target itself runs the code of the newest one before it.
+  for (auto [processor, target] : {std::pair{"100", "100"}, {"87", "86"}, {"121", "120"}}) {
+    EnvironmentVariable emulated("ORTC_EMULATOR_SM", processor);
+    Outcome refused = runTool({"run", folder / "a", "--data", entry.data(), "--device", "cuda"});
+    EXPECT_EQ(refused.status, 2);
+    std::string expected = "the artifact has code for sm_90a, not for cuda (sm_" + std::string(processor) +
+                           "); compile it with --target sm_" + target;
+    EXPECT_NE(refused.errors.find(expected), std::string::npos) << refused.errors;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

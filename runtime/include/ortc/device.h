@@ -203,6 +203,9 @@ typedef struct ortc_device {
    * minus an ortc_status where the device fails. */
   int32_t (*run)(void *memory, const ortc_device_step *step, const ortc_call *call, double *loss,
                  struct ortc_message *message);
+
+  /* The processor: "sm_87". The device owns it. */
+  const char *processor;
 } ortc_device;
 
 ORTC_STATIC_ASSERT(sizeof(ortc_device_image) == 24 && sizeof(ortc_device_kernel) == 24,
