@@ -107,97 +107,70 @@ void BlockRunner::fillRegisters(Warp &warp) {
 }
 
 void BlockRunner::fillSpecial(Warp &warp, const Kernel::Special &special) {
-  const uint32_t x = launch->block[0], y = launch->block[1];
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
-    const uint32_t thread = warp.id * kLanes + lane;
-    uint64_t value = 0;
-    switch (special.which) {
-    case SpecialRegister::TidX:
-      value = thread % x;
-      break;
-    case SpecialRegister::TidY:
-      value = thread / x % y;
-      break;
-    case SpecialRegister::TidZ:
-      value = thread / (x * y);
-      break;
-    case SpecialRegister::NtidX:
-      value = launch->block[0];
-      break;
-    case SpecialRegister::NtidY:
-      value = launch->block[1];
-      break;
-    case SpecialRegister::NtidZ:
-      value = launch->block[2];
-      break;
-    case SpecialRegister::CtaidX:
-      value = block.index[0];
-      break;
-    case SpecialRegister::CtaidY:
-      value = block.index[1];
-      break;
-    case SpecialRegister::CtaidZ:
-      value = block.index[2];
-      break;
-    case SpecialRegister::NctaidX:
-      value = launch->grid[0];
-      break;
-    case SpecialRegister::NctaidY:
-      value = launch->grid[1];
-      break;
-    case SpecialRegister::NctaidZ:
-      value = launch->grid[2];
-      break;
-    case SpecialRegister::LaneId:
-      value = lane;
-      break;
-    case SpecialRegister::WarpId:
-      value = warp.id;
-      break;
-    case SpecialRegister::NumWarps:
-      value = warps.size();
-      break;
-    case SpecialRegister::SmId:
-      value = 0;
-      break;
-    case SpecialRegister::NumSms:
-      value = 1;
-      break;
-    case SpecialRegister::GridId:
-      value = launch->gridId;
-      break;
-    case SpecialRegister::MaskEq:
-      value = 1u << lane;
-      break;
-    case SpecialRegister::MaskLt:
-      value = (1u << lane) - 1;
-      break;
-    case SpecialRegister::MaskLe:
-      value = (2u << lane) - 1;
-      break;
-    case SpecialRegister::MaskGt:
-      value = ~((2u << lane) - 1);
-      break;
-    case SpecialRegister::MaskGe:
-      value = ~((1u << lane) - 1);
-      break;
-    case SpecialRegister::DynamicShared:
-      value = launch->dynamicBytes;
-      break;
-    case SpecialRegister::TotalShared:
-      value = launch->sharedBytes;
-      break;
-    case SpecialRegister::Zero:
-      value = 0;
-      break;
-    case SpecialRegister::One:
-      value = 1;
-      break;
-    }
+    const uint64_t value = valueOf(special.which, warp, lane);
     if (special.isWide)
       warp.cells<uint64_t>(special.place)[lane] = value;
     else
       warp.cells<uint32_t>(special.place)[lane] = uint32_t(value);
+  }
+}
+
+uint64_t BlockRunner::valueOf(SpecialRegister which, const Warp &warp, uint32_t lane) const {
+  const uint32_t x = launch->block[0], y = launch->block[1], thread = warp.id * kLanes + lane;
+  switch (which) {
+  case SpecialRegister::TidX:
+    return thread % x;
+  case SpecialRegister::TidY:
+    return thread / x % y;
+  case SpecialRegister::TidZ:
+    return thread / (x * y);
+  case SpecialRegister::LaneId:
+    return lane;
+  case SpecialRegister::WarpId:
+    return warp.id;
+  case SpecialRegister::MaskEq:
+    return 1u << lane;
+  case SpecialRegister::MaskLt:
+    return (1u << lane) - 1;
+  case SpecialRegister::MaskLe:
+    return (2u << lane) - 1;
+  case SpecialRegister::MaskGt:
+    return ~((2u << lane) - 1);
+  case SpecialRegister::MaskGe:
+    return ~((1u << lane) - 1);
+  default:
+    return valueOf(which);
+  }
+}
+
+uint64_t BlockRunner::valueOf(SpecialRegister which) const {
+  switch (which) {
+  case SpecialRegister::NtidX:
+  case SpecialRegister::NtidY:
+  case SpecialRegister::NtidZ:
+    return launch->block[unsigned(which) - unsigned(SpecialRegister::NtidX)];
+  case SpecialRegister::CtaidX:
+  case SpecialRegister::CtaidY:
+  case SpecialRegister::CtaidZ:
+    return block.index[unsigned(which) - unsigned(SpecialRegister::CtaidX)];
+  case SpecialRegister::NctaidX:
+  case SpecialRegister::NctaidY:
+  case SpecialRegister::NctaidZ:
+    return launch->grid[unsigned(which) - unsigned(SpecialRegister::NctaidX)];
+  case SpecialRegister::NumWarps:
+    return warps.size();
+  case SpecialRegister::GridId:
+    return launch->gridId;
+  case SpecialRegister::DynamicShared:
+    return launch->dynamicBytes;
+  case SpecialRegister::TotalShared:
+    return launch->sharedBytes;
+  case SpecialRegister::NumSms:
+  case SpecialRegister::One:
+    return 1;
+  default: // of the one multiprocessor, and Zero
+    return 0;
   }
 }
 

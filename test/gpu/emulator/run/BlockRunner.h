@@ -31,6 +31,9 @@ private:
 
   void fillRegisters(Warp &warp);
   void fillSpecial(Warp &warp, const Kernel::Special &special);
+  /// A special register of a lane, and one that all threads of the block have in common.
+  uint64_t valueOf(SpecialRegister which, const Warp &warp, uint32_t lane) const;
+  uint64_t valueOf(SpecialRegister which) const;
   void startBlock(uint64_t number);
   void arrive(Warp &warp);
   void release(Barrier &barrier);
