@@ -32,15 +32,24 @@ private:
     auto type = dyn_cast<RankedTensorType>(value.getType());
     return type && isa<FloatType>(type.getElementType());
   }
+  HostTensor draw(RankedTensorType type);
+  /// Computes the gradients; false where there are none.
+  bool differentiate();
   /// The sum of cotangents times results.
   double weigh(ArrayRef<const HostTensor *> operands);
+  /// The error of an operand's gradient in one direction, where it has one.
+  std::optional<double> compare(unsigned number, const HostTensor &gradient, double tolerance);
 
   Operation *op;
   const ProgramValues &values;
   const autodiff::DifferentiateOptions &options;
   nn::TensorBuilder builder;
   Evaluator evaluator{evaluator::Precision::declared};
+  Random random{1};
   SmallVector<HostTensor> cotangents; ///< as results; empty types for integers
+  SmallVector<HostTensor> arguments;  ///< operands, then cotangents of floating-point results
+  SmallVector<unsigned> numbers;      ///< of operands that have gradients
+  SmallVector<HostTensor> gradients;  ///< as these
 };
 
 } // namespace
@@ -56,26 +65,23 @@ double LocalCheck::weigh(ArrayRef<const HostTensor *> operands) {
   return sum;
 }
 
-std::optional<unsigned> LocalCheck::run(double tolerance, double &error) {
-  Random random(1);
-  auto draw = [&](RankedTensorType type) {
-    HostTensor tensor(type);
-    for (int64_t i = 0; tensor.isFloat() && i < tensor.size(); ++i)
-      tensor.setFloat(i, random.normal());
-    return tensor;
-  };
+HostTensor LocalCheck::draw(RankedTensorType type) {
+  HostTensor tensor(type);
+  for (int64_t i = 0; tensor.isFloat() && i < tensor.size(); ++i)
+    tensor.setFloat(i, random.normal());
+  return tensor;
+}
+
+bool LocalCheck::differentiate() {
   for (Value result : op->getResults())
     cotangents.push_back(draw(cast<RankedTensorType>(result.getType())));
-
   // A function of operands and cotangents that returns the gradients.
   OwningOpRef<ModuleOp> module = ModuleOp::create(op->getLoc());
   builder.setInsertionPointToEnd(module->getBody());
   auto function = func::FuncOp::create(builder, "local", builder.getFunctionType({}, {}));
   Block *block = function.addEntryBlock();
   builder.setInsertionPointToEnd(block);
-  SmallVector<HostTensor> arguments;
   SmallVector<Value> operands, outputs, weights;
-  SmallVector<unsigned> numbers;
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
     Value argument = block->addArgument(operand.getType(), op->getLoc());
     arguments.push_back(values.at(operand));
@@ -94,53 +100,62 @@ std::optional<unsigned> LocalCheck::run(double tolerance, double &error) {
     arguments.push_back(cotangents[i]);
   }
   if (operands.empty() || outputs.empty())
-    return std::nullopt;
-  auto gradients = autodiff::differentiate(builder, outputs, weights, operands, options);
-  if (failed(gradients))
-    return std::nullopt;
+    return false;
+  auto found = autodiff::differentiate(builder, outputs, weights, operands, options);
+  if (failed(found))
+    return false;
   SmallVector<Value> results;
-  for (auto [gradient, operand] : llvm::zip_equal(gradients->gradients, operands))
+  for (auto [gradient, operand] : llvm::zip_equal(found->gradients, operands))
     results.push_back(gradient ? gradient : builder.zerosLike(operand));
   func::ReturnOp::create(builder, results);
   auto evaluated = evaluator.evaluate(*block, arguments);
   if (failed(evaluated))
-    return std::nullopt;
+    return false;
+  gradients.assign(evaluated->begin(), evaluated->end());
+  return true;
+}
 
-  for (auto [k, number] : llvm::enumerate(numbers)) {
-    const HostTensor &at = arguments[number], &gradient = (*evaluated)[k];
-    HostTensor direction = draw(at.getType()), moved = at;
-    double derivative = 0, squares = 0, norm = 0, largest = 0;
-    for (int64_t i = 0; i < at.size(); ++i) {
-      norm += at.getFloat(i) * at.getFloat(i);
-      squares += direction.getFloat(i) * direction.getFloat(i);
-      largest += gradient.getFloat(i) * gradient.getFloat(i);
-    }
-    if (!(squares > 0) || !std::isfinite(norm))
-      continue;
-    for (int64_t i = 0; i < at.size(); ++i) {
-      // Leans towards the gradient: an error in its size shows best there.
-      double lean = largest > 0 ? gradient.getFloat(i) / std::sqrt(largest) : 0;
-      direction.setFloat(i, direction.getFloat(i) / std::sqrt(squares) + lean);
-      derivative += direction.getFloat(i) * gradient.getFloat(i);
-    }
-    SmallVector<const HostTensor *> pointers;
-    for (unsigned i = 0; i < op->getNumOperands(); ++i)
-      pointers.push_back(i == number ? &moved : &arguments[i]);
-    auto f = [&](double step) {
-      for (int64_t i = 0; i < at.size(); ++i)
-        moved.setFloat(i, at.getFloat(i) + step * direction.getFloat(i));
-      return weigh(pointers);
-    };
-    double value = f(0);
-    if (!std::isfinite(value) || !std::isfinite(derivative))
-      continue;
-    engine::Difference difference = engine::compareDerivative(
-        f, value, derivative, {tolerance, 1e-9, 1e-4 * std::max(0.1, std::sqrt(norm))});
-    if (difference.isGood)
-      continue;
-    error = difference.error;
-    return number;
+std::optional<double> LocalCheck::compare(unsigned number, const HostTensor &gradient, double tolerance) {
+  const HostTensor &at = arguments[number];
+  HostTensor direction = draw(at.getType()), moved = at;
+  double derivative = 0, squares = 0, norm = 0, largest = 0;
+  for (int64_t i = 0; i < at.size(); ++i) {
+    norm += at.getFloat(i) * at.getFloat(i);
+    squares += direction.getFloat(i) * direction.getFloat(i);
+    largest += gradient.getFloat(i) * gradient.getFloat(i);
   }
+  if (!(squares > 0) || !std::isfinite(norm))
+    return std::nullopt;
+  for (int64_t i = 0; i < at.size(); ++i) {
+    // Leans towards the gradient: an error in its size shows best there.
+    double lean = largest > 0 ? gradient.getFloat(i) / std::sqrt(largest) : 0;
+    direction.setFloat(i, direction.getFloat(i) / std::sqrt(squares) + lean);
+    derivative += direction.getFloat(i) * gradient.getFloat(i);
+  }
+  SmallVector<const HostTensor *> pointers;
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    pointers.push_back(i == number ? &moved : &arguments[i]);
+  auto f = [&](double step) {
+    for (int64_t i = 0; i < at.size(); ++i)
+      moved.setFloat(i, at.getFloat(i) + step * direction.getFloat(i));
+    return weigh(pointers);
+  };
+  double value = f(0);
+  if (!std::isfinite(value) || !std::isfinite(derivative))
+    return std::nullopt;
+  engine::Difference difference = engine::compareDerivative(
+      f, value, derivative, {tolerance, 1e-9, 1e-4 * std::max(0.1, std::sqrt(norm))});
+  return difference.isGood ? std::nullopt : std::optional(difference.error);
+}
+
+std::optional<unsigned> LocalCheck::run(double tolerance, double &error) {
+  if (!differentiate())
+    return std::nullopt;
+  for (auto [number, gradient] : llvm::zip_equal(numbers, gradients))
+    if (std::optional<double> wrong = compare(number, gradient, tolerance)) {
+      error = *wrong;
+      return number;
+    }
   return std::nullopt;
 }
 

@@ -148,8 +148,14 @@ Status Batches::describe(const DataSource &source, Field &field, std::vector<std
   return Status();
 }
 
+Status Batches::refuseCounts(const Field &field, const Field &first, const char *what, int64_t ours,
+                             int64_t theirs) const {
+  return Status::failure(path + ": array '" + field.column.array + "' has " + formatCount(ours, what) +
+                         " but '" + first.column.array + "' has " + std::to_string(theirs));
+}
+
 /// Counts slices and checks that the arrays agree.
-Status Batches::count(const std::string &path, Remainder remainder) {
+Status Batches::count(Remainder remainder) {
   auto place = std::find_if(fields.begin(), fields.end(), [](const Field &field) { return !field.isEmpty; });
   if (place == fields.end()) { // the graph's own constants are all it takes: an epoch is one step
     slices = 1;
@@ -161,39 +167,44 @@ Status Batches::count(const std::string &path, Remainder remainder) {
   });
   auto isOther = [](const Field &field) { return !field.isEmpty && field.spec.isBatch == false; };
   auto other = std::find_if(fields.begin(), fields.end(), isOther);
-  if (equal && other != fields.end())
+  if (equal && other == fields.end())
+    return countSamples(first, remainder);
+  if (equal)
     otherInput = other->spec.name;
-  auto disagree = [&](const Field &field, const char *what, int64_t ours, int64_t theirs) {
-    return Status::failure(path + ": array '" + field.column.array + "' has " + formatCount(ours, what) +
-                           " but '" + first.column.array + "' has " + std::to_string(theirs));
-  };
-  if (equal && other == fields.end()) {
-    batch = first.leading;
-    isAssumed = std::any_of(fields.begin(), fields.end(),
-                            [](const Field &field) { return !field.isEmpty && !field.spec.isBatch; });
-    samples = first.rows();
-    ORTC_TRY(countShards());
-    for (const Field &field : fields)
-      if (!field.isEmpty && field.rows() != samples)
-        return disagree(field, "sample", field.rows(), samples);
-    slices = samples / batch;
-    if (remainder == Remainder::Repeat) {
-      slices = (samples + batch - 1) / batch;
-    } else if (slices == 0) {
-      return Status::failure(path + ": has " + formatCount(samples, "sample") + " but a batch takes " +
-                             std::to_string(batch) + "; compile with a smaller batch (--shape)");
-    } else {
-      dropped = samples % batch;
-    }
-    return Status();
+  return countSlices(first, remainder);
+}
+
+/// Rows are samples.
+Status Batches::countSamples(const Field &first, Remainder remainder) {
+  batch = first.leading;
+  isAssumed = std::any_of(fields.begin(), fields.end(),
+                          [](const Field &field) { return !field.isEmpty && !field.spec.isBatch; });
+  samples = first.rows();
+  ORTC_TRY(countShards());
+  for (const Field &field : fields)
+    if (!field.isEmpty && field.rows() != samples)
+      return refuseCounts(field, first, "sample", field.rows(), samples);
+  slices = samples / batch;
+  if (remainder == Remainder::Repeat) {
+    slices = (samples + batch - 1) / batch;
+  } else if (slices == 0) {
+    return Status::failure(path + ": has " + formatCount(samples, "sample") + " but a batch takes " +
+                           std::to_string(batch) + "; compile with a smaller batch (--shape)");
+  } else {
+    dropped = samples % batch;
   }
+  return Status();
+}
+
+/// Rows are no samples, and only whole slices change places.
+Status Batches::countSlices(const Field &first, Remainder remainder) {
   slices = first.rows() / first.leading;
   ORTC_TRY(countShards());
   for (const Field &field : fields) {
     if (field.isEmpty)
       continue;
     if (field.rows() / field.leading != slices)
-      return disagree(field, "slice", field.rows() / field.leading, slices);
+      return refuseCounts(field, first, "slice", field.rows() / field.leading, slices);
     int64_t rest = field.rows() % field.leading;
     if (rest && remainder == Remainder::Repeat)
       return Status::failure(path + ": array '" + field.column.array + "' has " +
@@ -241,7 +252,7 @@ Status Batches::open(const DataSource &source, Remainder remainder, std::vector<
     for (Field &field : fields)
       ORTC_TRY(describe(shards ? *opened : source, field, notes));
   }
-  ORTC_TRY(count(source.getPath(), remainder));
+  ORTC_TRY(count(remainder));
   std::vector<Column> columns;
   for (const Field &field : fields) {
     columns.push_back(field.column);

@@ -104,7 +104,11 @@ private:
                std::vector<std::string> &notes);
   Status open(const DataSource &source, Remainder remainder, std::vector<std::string> &notes);
   Status describe(const DataSource &source, Field &field, std::vector<std::string> &notes);
-  Status count(const std::string &path, Remainder remainder);
+  Status count(Remainder remainder);
+  Status countSamples(const Field &first, Remainder remainder);
+  Status countSlices(const Field &first, Remainder remainder);
+  Status refuseCounts(const Field &field, const Field &first, const char *what, int64_t ours,
+                      int64_t theirs) const;
   Status countShards();
   int64_t place(int64_t slice) const { return slice * world + rank; }
   size_t findShard(int64_t item) const;

@@ -15,6 +15,7 @@ struct Difference {
   bool isKink = false; ///< one-sided derivatives differ, and the derivative lies between them
 };
 
+/// How close a difference must come to the derivative.
 struct DifferenceOptions {
   double tolerance = 1e-5;
   double smallest = 0; ///< derivatives below it are as good as zero

@@ -88,8 +88,7 @@ std::string BadTensor::describe() const {
 Status FiniteCheck::begin(const Artifact &artifact, Session &session) {
   *this = FiniteCheck();
   for (uint32_t i = 0; i < artifact.getInfo().tensor_count; ++i) {
-    ortc_tensor_info info{};
-    info.size = sizeof(info);
+    ortc_tensor_info info = ORTC_INIT(ortc_tensor_info);
     if (ortc_tensor_get(artifact.getProgram(), i, &info) != ORTC_OK || !isFloat(DataType(info.dtype)))
       continue;
     const bool isParameter = info.role == ORTC_ROLE_PARAMETER;

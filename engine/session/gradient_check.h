@@ -20,6 +20,7 @@ struct TensorCheck {
   bool isGood = true;
 };
 
+/// How many differences are computed, and how close they must come.
 struct GradientCheckOptions {
   uint64_t seed = 0;
   double tolerance = 1e-5;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "engine/session/failed_step.h"
 #include "engine/session/finite_check.h"
-#include "engine/session/index_place.h"
 
 namespace ortc::engine {
 

@@ -15,6 +15,7 @@ namespace ortc::engine {
 /// Strings by key, kept in a checkpoint.
 using Metadata = std::map<std::string, std::string>;
 
+/// How a session runs its steps.
 struct SessionOptions {
   uint32_t threads = 0; ///< 0: as many as the artifact allows and the machine has
   bool stopOnNotFinite = false;

@@ -10,6 +10,7 @@
 
 namespace ortc::engine {
 
+/// The part that a tensor has in training.
 enum class TensorRole {
   Parameter, ///< trained
   Buffer,    ///< a tensor of the model that steps change and nothing trains: running statistics

@@ -1,14 +1,17 @@
 // eval, predict and gradients: one entry applied to a data file.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "engine/training/apply.h"
+
 #include <cmath>
 #include <cstring>
 #include <map>
 
+#include "engine/checkpoints/checkpoint_tensors.h"
 #include "engine/data/writers.h"
 #include "engine/report.h"
 #include "engine/session/averages.h"
-#include "engine/training/commands.h"
 #include "engine/training/evaluate.h"
+#include "support/Convert.h"
 #include "support/OutputPaths.h"
 #include "support/Printable.h"
 #include "support/Text.h"
@@ -47,6 +50,15 @@ struct Application {
       reporter.note(options.data + ": has " + formatCount(slices, "slice") + ", fewer than --steps " +
                     std::to_string(*options.steps));
     return Status();
+  }
+
+  /// Runs the entry on slice k of the data.
+  Status run(int64_t slice, double &loss) {
+    ORTC_TRY(session.feed(*entry, data, slice, nullptr));
+    Status status = session.step(*entry, loss);
+    return status.isOk() ? status
+                         : Status::failure(status.getMessage() + " (slice " + std::to_string(slice) + " of " +
+                                           options.data + ")");
   }
 
   /// Says that the last slice was filled up, where it was run, and what `more` there is to say of it.
@@ -186,11 +198,8 @@ Status predictData(const ApplyOptions &options) {
   for (const OutputSpec &output : application.entry->outputs)
     collectors.emplace_back(output, application.data);
   for (int64_t slice = 0; slice < application.slices; ++slice) {
-    ORTC_TRY(application.session.feed(*application.entry, application.data, slice, nullptr));
     double none = 0;
-    if (Status status = application.session.step(*application.entry, none); !status.isOk())
-      return Status::failure(status.getMessage() + " (slice " + std::to_string(slice) + " of " +
-                             options.data + ")");
+    ORTC_TRY(application.run(slice, none));
     for (Collector &collector : collectors) {
       uint8_t *from = nullptr;
       ORTC_TRY(application.session.getBuffer(*application.entry, collector.name, from));
@@ -216,17 +225,11 @@ static void accumulate(const std::vector<uint8_t> &from, DataType type, std::vec
     sum[i] += loadAsDouble(type, from.data() + i * getElementBytes(type));
 }
 
-static void storeMean(const std::vector<double> &sum, int64_t count, DataType type,
-                      std::vector<uint8_t> &to) {
-  for (size_t i = 0; i < sum.size(); ++i) {
-    double mean = sum[i] / double(count);
-    if (type == DataType::Float64) {
-      std::memcpy(to.data() + i * 8, &mean, 8);
-    } else {
-      auto narrow = float(mean);
-      std::memcpy(to.data() + i * 4, &narrow, 4);
-    }
-  }
+/// Elements of a float type from sums over `count` slices.
+static std::vector<uint8_t> makeMean(std::vector<double> sum, int64_t count, DataType type) {
+  for (double &each : sum)
+    each /= double(count);
+  return fromDoubles(type, sum);
 }
 
 /// An array for the gradient of every parameter, in the order of these. Gradients may be of a wider type.
@@ -234,8 +237,7 @@ static Status makeGradientArrays(const Artifact &artifact, std::vector<OutputArr
   std::map<uint32_t, size_t> places; // of parameters, by their number
   for (uint8_t role : {ORTC_ROLE_PARAMETER, ORTC_ROLE_GRADIENT})
     for (uint32_t i = 0; i < artifact.getInfo().tensor_count; ++i) {
-      ortc_tensor_info tensor{};
-      tensor.size = sizeof(tensor);
+      ortc_tensor_info tensor = ORTC_INIT(ortc_tensor_info);
       if (ortc_tensor_get(artifact.getProgram(), i, &tensor) != ORTC_OK)
         return Status::failure(artifact.getPath() + ": tensor " + std::to_string(i) + " cannot be read");
       auto type = static_cast<DataType>(tensor.dtype);
@@ -266,11 +268,8 @@ Status computeGradients(const ApplyOptions &options) {
   std::vector<std::vector<double>> sums(arrays.size());
   double lossSum = 0;
   for (int64_t slice = 0; slice < slices; ++slice) {
-    ORTC_TRY(application.session.feed(*application.entry, application.data, slice, nullptr));
     double loss = 0;
-    if (Status status = application.session.step(*application.entry, loss); !status.isOk())
-      return Status::failure(status.getMessage() + " (slice " + std::to_string(slice) + " of " +
-                             options.data + ")");
+    ORTC_TRY(application.run(slice, loss));
     lossSum += loss;
     for (size_t i = 0; i < arrays.size(); ++i) {
       ortc_status status = ortc_read_gradient(application.session.get(), arrays[i].name.c_str(),
@@ -283,7 +282,7 @@ Status computeGradients(const ApplyOptions &options) {
       sums[i].resize(arrays[i].data.size() / getElementBytes(arrays[i].type));
       accumulate(arrays[i].data, arrays[i].type, sums[i]);
       if (slice + 1 == slices)
-        storeMean(sums[i], slices, arrays[i].type, arrays[i].data);
+        arrays[i].data = makeMean(std::move(sums[i]), slices, arrays[i].type);
     }
   }
   double loss = lossSum / double(slices);
@@ -295,9 +294,7 @@ Status computeGradients(const ApplyOptions &options) {
         "'loss' is the gradient of a parameter of that name; the loss is in the file's metadata alone");
   } else {
     DataType type = application.entry->lossType == DataType::Float64 ? DataType::Float64 : DataType::Float32;
-    OutputArray scalar{"loss", type, {}, std::vector<uint8_t>(getElementBytes(type))};
-    storeMean({lossSum}, slices, type, scalar.data);
-    arrays.push_back(std::move(scalar));
+    arrays.push_back({"loss", type, {}, fromDoubles(type, {loss})});
   }
   ORTC_TRY(writeSafetensors(options.output, arrays, {{"loss", formatNumber(loss)}}));
   application.reporter.line("wrote " + options.output + ": loss " + formatShort(loss, 6) +

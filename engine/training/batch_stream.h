@@ -10,6 +10,7 @@
 
 namespace ortc::engine {
 
+/// Implemented by a host program that makes its batches itself (bindings/python/data.h).
 class BatchStream {
 public:
   virtual ~BatchStream() = default;

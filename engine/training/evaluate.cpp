@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "engine/session/index_place.h"
+#include "engine/session/failed_step.h"
 #include "support/Convert.h"
 #include "support/Text.h"
 

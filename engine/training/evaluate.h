@@ -24,6 +24,7 @@ struct LossMeasure {
   std::string key(const std::string &figure) const { return name.empty() ? figure : figure + "." + name; }
 };
 
+/// Losses and metrics over some slices.
 struct Evaluation {
   std::vector<LossMeasure> losses;
   int64_t slices = 0, items = 0;                       ///< items: samples of a batch, else slices

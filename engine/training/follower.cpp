@@ -48,20 +48,20 @@ Status Follower::resume(const std::map<std::string, std::string> &metadata, cons
     auto found = metadata.find(key);
     return found == metadata.end() ? std::string() : found->second;
   };
-  auto bad = [&](const char *key) {
+  auto refuse = [&](const char *key) {
     return Status::failure(path + ": its metadata has '" + key + "' = '" + find(key) +
                            "', which no training has saved");
   };
   if (metadata.count(kPlateau) && !options.plateau) {
     options.plateau.emplace();
     if (!Plateau::parse(find(kPlateau), *options.plateau).isOk())
-      return bad(kPlateau);
+      return refuse(kPlateau);
   }
   if (!metadata.count(kBest))
     return Status();
   Goal stored;
   if (!Goal::parse(find(kBest), stored).isOk())
-    return bad(kBest);
+    return refuse(kBest);
   if (options.goal && options.goal->format() != stored.format()) {
     notes.push_back("--best " + options.goal->format() + " replaces the checkpoint's " + stored.format() +
                     "; what was the best so far counts no more");
@@ -71,14 +71,14 @@ Status Follower::resume(const std::map<std::string, std::string> &metadata, cons
   Spec state;
   const double largest = std::numeric_limits<double>::max();
   if (!parseSpec(find(kBestState), "", state).isOk() || state.values.size() != 4 ||
-      !readWhole(state, "", "bad", 0, kMostSteps, this->bad).isOk() ||
+      !readWhole(state, "", "bad", 0, kMostSteps, bad).isOk() ||
       !readWhole(state, "", "evaluated", -1, kMostSteps, evaluatedStep).isOk() ||
       !readWhole(state, "", "step", -1, kMostSteps, bestStep).isOk() ||
       !readNumber(state, "", "value", -largest, largest, best).isOk())
-    return bad(kBestState);
+    return refuse(kBestState);
   if (options.plateau && metadata.count(kPlateau) && options.plateau->format() == find(kPlateau) &&
       !options.plateau->parseState(find(kPlateauState)).isOk())
-    return bad(kPlateauState);
+    return refuse(kPlateauState);
   return Status();
 }
 

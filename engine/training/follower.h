@@ -27,6 +27,7 @@ struct Goal {
   std::string format() const { return metric + (isMaximum ? ":max" : ":min"); }
 };
 
+/// Which evaluations count as better, and what follows from that.
 struct FollowOptions {
   std::optional<Goal> goal;       ///< absent: that of the checkpoint, or the smallest loss
   int64_t patience = 0;           ///< evaluations without a better one that end the training; 0: none do

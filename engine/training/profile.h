@@ -51,6 +51,7 @@ struct ProfileRow {
   double bound = 0; ///< seconds that its work takes at least on this machine; 0: not known
 };
 
+/// The times of steps, beside the least that this machine needs for their work.
 struct Profile {
   std::vector<ProfileRow> rows; ///< kernels that ran, slowest first
   ProfileRow total;             ///< the whole step

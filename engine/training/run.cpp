@@ -1,5 +1,7 @@
 // The command `ortc run`: a training with files, and what it prints and writes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "engine/training/run.h"
+
 #include <filesystem>
 #include <memory>
 #include <unistd.h>
@@ -155,12 +157,18 @@ Status Run::run() {
     observer.line("interrupted before the first step: " + opened.getMessage());
     return Status();
   }
-  TrainingParts parts{artifact,  session, entry,      &data, nullptr, buckets ? &*buckets : nullptr,
-                      evalEntry, nullptr, evalMetrics};
-  parts.evalSlices = [this](int64_t) { return makeSlices(evalData, evalData.getSlices()); };
-  parts.watch = watch.isEmpty() ? nullptr : &watch;
-  parts.profiler = options.profile ? &profiler : nullptr;
-  parts.hasMetrics = !options.metrics.empty();
+  const TrainingParts parts{
+      .artifact = artifact,
+      .session = session,
+      .entry = entry,
+      .data = &data,
+      .buckets = buckets ? &*buckets : nullptr,
+      .evalEntry = evalEntry,
+      .evalSlices = [this](int64_t) { return makeSlices(evalData, evalData.getSlices()); },
+      .evalMetrics = evalMetrics,
+      .watch = watch.isEmpty() ? nullptr : &watch,
+      .profiler = options.profile ? &profiler : nullptr,
+      .hasMetrics = !options.metrics.empty()};
   Trainer trainer(options, parts, observer, interrupted);
   if (options.load.empty())
     ORTC_TRY(artifact.checkWeights());

@@ -40,8 +40,7 @@ Status Trainer::evaluateNow(bool isDue) {
   if (interrupted) // and half of an evaluation is none
     return Status();
   evaluatedStep = position.step;
-  int64_t epoch = position.slice == 0 && position.epoch > 0 ? position.epoch - 1 : position.epoch;
-  EventFields fields = {{"step", position.step}, {"epoch", epoch}, {"eval_loss", result.getLoss()}};
+  EventFields fields = {{"step", position.step}, {"epoch", getLastEpoch()}, {"eval_loss", result.getLoss()}};
   if (isAveraged)
     fields.push_back({"weights", options.evalWeights});
   for (const LossMeasure &measure : result.losses) {

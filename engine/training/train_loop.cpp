@@ -255,13 +255,12 @@ Status Trainer::describeStep(const Entry &taken, EventFields &fields) {
 }
 
 /// The step whose data are those of `slice`.
-Status Trainer::findFailed(const Entry &taken, int64_t slice, Failed &failed) {
+void Trainer::findFailed(const Entry &taken, int64_t slice, Failed &failed) {
   feeder.stop(); // it has the data
   if (parts.data)
     failed.order = parts.data->makeOrder(position.seed, position.epoch);
   failed.step.emplace(FailedStep{session, taken, artifact.getLosses(), parts.data, slice,
                                  parts.data && position.shuffle ? &*failed.order : nullptr});
-  return Status();
 }
 
 /// " (step 3, epoch 0, slice 2 of train.npz)".
@@ -274,7 +273,7 @@ std::string Trainer::describePlace(int64_t step, int64_t slice) const {
 Status Trainer::warnOfLoss(const Entry &taken) {
   failedStep = position.step;
   Failed failed;
-  ORTC_TRY(findFailed(taken, position.slice - 1, failed));
+  findFailed(taken, position.slice - 1, failed);
   NotFiniteStep met{*failed.step, finite, losses};
   met.hasUpdates = stepsDone > 1;
   std::string reason;
@@ -298,7 +297,7 @@ Status Trainer::checkWeights(const Entry &taken) {
     return Status();
   isNotFinite = true;
   Failed failed;
-  ORTC_TRY(findFailed(taken, position.slice - 1, failed));
+  findFailed(taken, position.slice - 1, failed);
   NotFiniteStep met{*failed.step, finite, losses, bad};
   std::string reason;
   ORTC_TRY(explainNotFinite(met, reason));
@@ -311,9 +310,8 @@ Status Trainer::checkWeights(const Entry &taken) {
 
 /// Of an epoch, or what there is of one.
 Status Trainer::endEpoch() {
-  int64_t epoch = position.slice == 0 && position.epoch > 0 ? position.epoch - 1 : position.epoch;
   auto now = Clock::now();
-  const EpochEnd end{epoch,
+  const EpochEnd end{getLastEpoch(),
                      epochSteps,
                      getSlices(),
                      epochLoss.mean(),
@@ -343,7 +341,7 @@ Status Trainer::keep(const Status &failure) {
 /// Adds to a failed step where in the data and in the training it happened.
 Status Trainer::explain(const Status &status, ortc_status told, const Entry &taken) {
   Failed failed;
-  ORTC_TRY(findFailed(taken, position.slice, failed));
+  findFailed(taken, position.slice, failed);
   std::string where =
       describePlace(position.step + 1, position.slice) + describeIndex(status.getMessage(), *failed.step);
   isNotFinite = told == ORTC_E_NOT_FINITE;

@@ -122,8 +122,7 @@ Status Trainer::readCounters(const std::string &path) {
                              ", but it must be a whole number from 1 to 1000000000");
     accumulate = int64_t(value);
   }
-  ortc_tensor_info counter{};
-  counter.size = sizeof(counter);
+  ortc_tensor_info counter = ORTC_INIT(ortc_tensor_info);
   bool isRenamed = ortc_tensor_find(artifact.getProgram(), "optimizer.step", &counter) == ORTC_OK;
   updateCounter = isRenamed ? "optimizer.step" : "step"; // where the model has a tensor of that name
   hasLossScale = ortc_tensor_find(artifact.getProgram(), kSkipped, &counter) == ORTC_OK &&

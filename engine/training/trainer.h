@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,7 +17,7 @@
 #include "engine/training/evaluate.h"
 #include "engine/training/observer.h"
 #include "engine/training/profile.h"
-#include "engine/training/train_loop.h"
+#include "engine/training/train_options.h"
 
 namespace ortc::engine {
 
@@ -35,7 +36,7 @@ struct TrainingParts {
   BatchStream *stream = nullptr;
   const Buckets *buckets = nullptr; ///< choose the entry of every step; null: there is one
   const Entry *evalEntry = nullptr; ///< null: nothing is evaluated
-  MakeSlices evalSlices;
+  MakeSlices evalSlices = nullptr;
   MetricSet &evalMetrics;
   Watch *watch = nullptr;       ///< null: nothing is watched
   Profiler *profiler = nullptr; ///< null: nothing is profiled
@@ -115,7 +116,9 @@ private:
   bool hasEnded() const { return interrupted || isStopped || follower.isExhausted(); }
   bool updatesNext() const { return !accumulateEntry || (position.step + 1) % accumulate == 0; }
   int64_t getSlices() const { return parts.data ? parts.data->getSlices() : -1; }
-  Status findFailed(const Entry &taken, int64_t slice, Failed &failed);
+  /// The epoch of the step before the next one, if there is one.
+  int64_t getLastEpoch() const { return position.epoch - (position.slice == 0 && position.epoch > 0); }
+  void findFailed(const Entry &taken, int64_t slice, Failed &failed);
   std::string describePlace(int64_t step, int64_t slice) const;
   Status explain(const Status &status, ortc_status told, const Entry &taken);
   Status warnOfLoss(const Entry &taken);

@@ -35,16 +35,14 @@ Status Watch::parse(const std::string &text, Watch &watch) {
 }
 
 Status Watch::open(const ortc_program *program) {
-  ortc_program_info info{};
-  info.size = sizeof(info);
+  ortc_program_info info = ORTC_INIT(ortc_program_info);
   ortc_program_get_info(program, &info);
   std::map<uint32_t, size_t> places; // of parameters, by their number
   std::vector<std::string> names;
   tensors.clear();
   for (uint8_t role : {ORTC_ROLE_PARAMETER, ORTC_ROLE_STATE, ORTC_ROLE_GRADIENT})
     for (uint32_t i = 0; i < info.tensor_count; ++i) {
-      ortc_tensor_info tensor{};
-      tensor.size = sizeof(tensor);
+      ortc_tensor_info tensor = ORTC_INIT(ortc_tensor_info);
       auto isRead = [&] { return ortc_tensor_get(program, i, &tensor) == ORTC_OK && tensor.role == role; };
       if (!isRead() || !isFloat(static_cast<DataType>(tensor.dtype)))
         continue;

@@ -10,8 +10,8 @@
 #include "engine/artifact/device_name.h"
 #include "engine/data/writers.h"
 #include "engine/session/session.h"
-#include "engine/training/commands.h"
-#include "engine/training/train_loop.h"
+#include "engine/training/apply.h"
+#include "engine/training/run.h"
 #include "test/engine/data_files.h"
 #include "test/runtime/DeviceArtifact.h"
 

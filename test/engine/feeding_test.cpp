@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "engine/data/writers.h"
-#include "engine/training/commands.h"
-#include "engine/training/train_loop.h"
+#include "engine/training/apply.h"
+#include "engine/training/run.h"
 #include "test/engine/data_files.h"
 #include "test/runtime/TestArtifact.h"
 

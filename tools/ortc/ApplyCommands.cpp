@@ -1,7 +1,7 @@
 // The commands ortc eval, predict, gradients.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "engine/metrics/metric_set.h"
-#include "engine/training/commands.h"
+#include "engine/training/apply.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/Vocabularies.h"
 

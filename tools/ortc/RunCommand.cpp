@@ -7,7 +7,7 @@
 #include "engine/metrics/metric_set.h"
 #include "engine/signals.h"
 #include "engine/training/buckets.h"
-#include "engine/training/train_loop.h"
+#include "engine/training/run.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/Vocabularies.h"
 
@@ -28,6 +28,42 @@ static Expected<uint64_t> parseSeed(const std::string &text) {
   if (status != std::errc() || end != text.data() + text.size())
     return Status::refusal("'" + text + "' must be a whole number from 0 to 18446744073709551615");
   return value;
+}
+
+/// Refuses flags that exclude each other, or that lack another one.
+static Status checkFlags(const engine::TrainOptions &options) {
+  if (options.epochs && options.steps)
+    return Status::refusal("--epochs and --steps are both given; one of them says how long to train");
+  if (!options.buckets.empty() && !options.binding.empty())
+    return Status::refusal(
+        "--buckets chooses the binding of every step, and --binding one for all; give one of them");
+  if (!options.evalWeights.empty() && options.evalData.empty())
+    return Status::refusal("--eval-weights needs --eval-data FILE");
+  if (options.rank >= options.world)
+    return Status::refusal("--rank " + std::to_string(options.rank) + " must be below --world, which is " +
+                           std::to_string(options.world));
+  if (!options.evalMetrics.empty() && options.evalData.empty())
+    return Status::refusal("--metric is computed on --eval-data FILE, which is not given");
+  if (options.evalData.empty()) {
+    const std::pair<const char *, bool> needing[] = {
+        {"--eval-every", options.evalEvery > 0},
+        {"--best", options.follow.goal.has_value()},
+        {"--patience", options.follow.patience > 0},
+        {"--save-best", !options.saveBest.empty()},
+        {"--lr-schedule plateau", options.follow.plateau.has_value()}};
+    for (const auto &[flag, isGiven] : needing)
+      if (isGiven)
+        return Status::refusal(std::string(flag) + " needs evaluations; give --eval-data FILE");
+  }
+  if (!options.watch.isEmpty() && options.metrics.empty())
+    return Status::refusal("--watch writes into --metrics FILE.jsonl, which is not given");
+  if (options.watchEvery && options.watch.isEmpty())
+    return Status::refusal("--watch-every needs --watch REGEX");
+  if (options.keep && !options.saveEvery)
+    return Status::refusal("--keep is for the checkpoints of --save-every N, which is not given");
+  if (options.saveEvery && options.save.empty())
+    return Status::refusal("--save-every needs --save FILE");
+  return Status();
 }
 
 void addRunCommand(Tool &tool) {
@@ -84,38 +120,8 @@ void addRunCommand(Tool &tool) {
   line.addFlag("profile", options->profile);
   line.addFlag("quiet", options->quiet);
   line.setAction([options] {
-    if (options->epochs && options->steps)
-      return reportError("--epochs and --steps are both given; one of them says how long to train", 2);
-    if (!options->buckets.empty() && !options->binding.empty())
-      return reportError(
-          "--buckets chooses the binding of every step, and --binding one for all; give one of them", 2);
-    if (!options->evalWeights.empty() && options->evalData.empty())
-      return reportError("--eval-weights needs --eval-data FILE", 2);
-    if (options->rank >= options->world)
-      return reportError("--rank " + std::to_string(options->rank) + " must be below --world, which is " +
-                             std::to_string(options->world),
-                         2);
-    if (!options->evalMetrics.empty() && options->evalData.empty())
-      return reportError("--metric is computed on --eval-data FILE, which is not given", 2);
-    if (options->evalData.empty()) {
-      const std::pair<const char *, bool> needing[] = {
-          {"--eval-every", options->evalEvery > 0},
-          {"--best", options->follow.goal.has_value()},
-          {"--patience", options->follow.patience > 0},
-          {"--save-best", !options->saveBest.empty()},
-          {"--lr-schedule plateau", options->follow.plateau.has_value()}};
-      for (const auto &[flag, isGiven] : needing)
-        if (isGiven)
-          return reportError(std::string(flag) + " needs evaluations; give --eval-data FILE", 2);
-    }
-    if (!options->watch.isEmpty() && options->metrics.empty())
-      return reportError("--watch writes into --metrics FILE.jsonl, which is not given", 2);
-    if (options->watchEvery && options->watch.isEmpty())
-      return reportError("--watch-every needs --watch REGEX", 2);
-    if (options->keep && !options->saveEvery)
-      return reportError("--keep is for the checkpoints of --save-every N, which is not given", 2);
-    if (options->saveEvery && options->save.empty())
-      return reportError("--save-every needs --save FILE", 2);
+    if (Status status = checkFlags(*options); !status.isOk())
+      return finish(status);
     if (int refused = checkDevice(options->device, options->threads, options->profile))
       return refused;
     return finish(engine::train(*options, engine::interruption));

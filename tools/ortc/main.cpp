@@ -170,23 +170,15 @@ static Status checkInputs(const tool::Tool &tool, const tool::Recipe &recipe) {
   return Status();
 }
 
-static int run(int argc, char **argv) {
-  CLI::App app{kAbout, "ortc"};
-  app.set_version_flag("--version", "ortc " ORTC_VERSION);
-  app.allow_extras();
-  app.require_subcommand(0, 1); // an argument may be called like a command
-  tool::Tool tool(app);
-  app.formatter_fn([&tool](const CLI::App *, const std::string &, CLI::AppFormatMode) {
-    return tool::describeTool(kAbout, tool.commands);
-  });
-  std::vector<std::string> line(argv + std::min(argc, 1), argv + argc);
+/// In the order of help.
+static void addCommands(tool::Tool &tool) {
 #ifdef ORTC_HAS_COMPILER
   tool::addTrainCommand(tool);
   tool::addPlanCommand(tool);
   tool::addCheckCommand(tool);
   tool::addUpdateCommand(tool);
   tool::addOpsCommand(tool);
-  for (CLI::App *command : app.get_subcommands({}))
+  for (CLI::App *command : tool.app.get_subcommands({}))
     command->parse_complete_callback(tool::endOnFailedAllocation);
 #endif
   tool::addRunCommand(tool);
@@ -203,6 +195,19 @@ static int run(int argc, char **argv) {
   tool::addFlagsCommand(tool, kAbout);
   tool::addCompletionCommand(tool);
   tool::addHelpCommand(tool, kAbout);
+}
+
+static int run(int argc, char **argv) {
+  CLI::App app{kAbout, "ortc"};
+  app.set_version_flag("--version", "ortc " ORTC_VERSION);
+  app.allow_extras();
+  app.require_subcommand(0, 1); // an argument may be called like a command
+  tool::Tool tool(app);
+  app.formatter_fn([&tool](const CLI::App *, const std::string &, CLI::AppFormatMode) {
+    return tool::describeTool(kAbout, tool.commands);
+  });
+  std::vector<std::string> line(argv + std::min(argc, 1), argv + argc);
+  addCommands(tool);
   if (std::optional<int> answered = answerHelp(tool, line))
     return *answered;
   tool::Recipe recipe;

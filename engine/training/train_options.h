@@ -1,8 +1,7 @@
-// The training loop of `ortc run`.
+// The options of a training.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -49,10 +48,5 @@ struct TrainOptions {
   bool profile = false; ///< ends with a table of the kernels by time
   uint32_t threads = 0;
 };
-
-/// Trains. When `interrupted` becomes nonzero the loop ends after the step in progress, saves as at the end,
-/// and returns fine. A failure that is not the loss's saves what was trained before it, too; whatever happens, the last
-/// complete checkpoint is there, and nothing half-written.
-Status train(const TrainOptions &options, const volatile std::sig_atomic_t &interrupted);
 
 } // namespace ortc::engine

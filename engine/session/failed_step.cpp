@@ -1,6 +1,6 @@
 // What in the data of a step has made it fail.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "engine/session/index_place.h"
+#include "engine/session/failed_step.h"
 
 #include <algorithm>
 #include <charconv>
