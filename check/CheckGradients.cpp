@@ -177,8 +177,7 @@ FailureOr<HostTensor> Check::valueOf(func::FuncOp function, unsigned argument) {
   if (auto symbol = function.getArgAttrOfType<FlatSymbolRefAttr>(argument, train::kTensor)) {
     auto tensor = parts.lookupSymbol<train::TensorOp>(symbol.getValue());
     std::string name = tensor.getName().str();
-    ortc_tensor_info info{};
-    info.size = sizeof info;
+    ortc_tensor_info info = ORTC_INIT(ortc_tensor_info);
     if (ortc_tensor_find(artifact.getProgram(), name.c_str(), &info) != ORTC_OK)
       return failure();
     std::vector<uint8_t> bytes(info.bytes);
@@ -351,11 +350,7 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
   if (!artifact.getAdapters().empty())
     return Status::refusal(options.model +
                            ": has adapters, which are checked with the model: ortc check MODEL --lora ...");
-  const void *section = nullptr;
-  uint64_t bytes = 0;
-  if (ortc_program_section(artifact.getProgram(), ORTC_SECTION_MANIFEST, &section, &bytes) != ORTC_OK)
-    return Status::failure(options.model + ": has no manifest");
-  auto manifest = parseJson(std::string_view(static_cast<const char *>(section), bytes));
+  auto manifest = parseJson(artifact.getManifest());
   if (manifest.contains("quantizers"))
     return Status::refusal(options.model +
                            ": was compiled with --qat; rounding has a gradient that differences of "

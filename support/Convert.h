@@ -10,6 +10,7 @@ namespace ortc {
 /// Converts `count` elements; neither side needs to be aligned.
 using ConvertFn = void (*)(const uint8_t *from, uint8_t *to, size_t count);
 
+/// How the elements of an array become those of a type (planConversion).
 struct Conversion {
   ConvertFn convert = nullptr; ///< nullptr: the bytes are taken as they are
   std::string note;            ///< what the log should say, "" if nothing

@@ -9,6 +9,7 @@
 
 #include "bindings/python/errors.h"
 #include "bindings/python/types.h"
+#include "support/FormatNames.h"
 
 namespace nb = nanobind;
 
@@ -91,7 +92,8 @@ static const engine::Entry *takeBatch(nb::handle batches, Session &own, const en
     session.accept(*entry);
     return entry;
   }
-  raise(ORTC_E_NOT_FOUND, std::string("the artifact has no ") + getRoleName(role) + " step for such a batch");
+  raise(ORTC_E_NOT_FOUND,
+        std::string("the artifact has no ") + getEntryRoleName(role) + " step for such a batch");
 }
 
 Status Stream::begin(int64_t epoch) {

@@ -22,16 +22,11 @@ public:
       function();
       return Status();
     } catch (...) {
-      keep();
+      if (!exception)
+        exception = std::current_exception();
       return Status::failure("a function of Python has failed");
     }
   }
-  /// Keeps the exception that is handled, where there is no other.
-  void keep() {
-    if (!exception)
-      exception = std::current_exception();
-  }
-  bool isSet() const { return exception != nullptr; }
   /// Whether it is one that nobody handles but who has called: KeyboardInterrupt, SystemExit.
   bool isExit() const;
   /// Throws it, where there is one.

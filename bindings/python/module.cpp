@@ -19,6 +19,7 @@
 #include "bindings/python/update.h"
 #include "engine/checkpoints/kept_checkpoints.h"
 #include "support/EditDistance.h"
+#include "support/FormatNames.h"
 #include "support/Text.h"
 
 namespace nb = nanobind;
@@ -41,7 +42,7 @@ nb::list listTensors(const Program &program) {
     ortc_tensor_info tensor = program.getTensor(i);
     nb::object owner =
         tensor.owner == ORTC_NONE ? nb::none() : nb::cast(program.getTensor(tensor.owner).name);
-    list.append(nb::make_tuple(tensor.name, tensor.role, nameType(tensor.dtype),
+    list.append(nb::make_tuple(tensor.name, ortc::getTensorRoleName(tensor.role), nameType(tensor.dtype),
                                listDims(tensor.rank, tensor.dims), tensor.bytes, owner));
   }
   return list;
@@ -62,7 +63,8 @@ nb::dict listSteps(const Program &program) {
     };
     for (uint32_t role = 0; role < ORTC_ENTRY_ROLES; ++role)
       if (const Entry &entry = binding.entries[role]; entry.exists)
-        roles[getRoleName(role)] = nb::make_tuple(listValues(entry.inputs), listValues(entry.outputs));
+        roles[ortc::getEntryRoleName(role)] =
+            nb::make_tuple(listValues(entry.inputs), listValues(entry.outputs));
     all[binding.name.c_str()] = roles;
   }
   return all;
@@ -85,13 +87,7 @@ void makePool(Pool *place, uint32_t workers,
   new (place) Pool(workers, openMP);
 }
 
-using Metadata = std::map<std::string, std::string>;
-
-} // namespace
-
-NB_MODULE(_runtime, module) {
-  nb::set_leak_warnings(false); // modules of Python keep threads and programs to the end of the process
-  module.attr("ABI_VERSION") = ortc_abi_version();
+void bindFunctions(nb::module_ &module) {
   module.def("host", [] { return nb::make_tuple(ortc_host_architecture(), ortc_host_features()); });
   module.def("check_device", [](const std::string &name) { Device device(name); }, "name"_a);
   module.def(
@@ -111,11 +107,12 @@ NB_MODULE(_runtime, module) {
         return ortc::suggestWord(text, words);
       },
       "text"_a, "words"_a);
-
   module.def("take_snapshot", takeSnapshot, "containers"_a);
   module.def("is_unchanged", isUnchanged, "containers"_a, "snapshot"_a);
   module.def("have_items", haveItems, "items"_a, "absent"_a);
+}
 
+void bindProgram(nb::module_ &module) {
   nb::class_<Program>(module, "Program")
       .def(nb::init<const std::string &, const std::string &>(), "path"_a, "device"_a = "cpu")
       .def_prop_ro("target", [](const Program &p) { return p.getInfo().target_name; })
@@ -126,7 +123,10 @@ NB_MODULE(_runtime, module) {
       .def("tensors", listTensors)
       .def("steps", listSteps)
       .def("section", &Program::readSection, "kind"_a);
+}
 
+/// Frames, and the threads that they share.
+void bindFrame(nb::module_ &module) {
   nb::class_<Pool>(module, "Pool")
       .def("__init__", &makePool, "workers"_a, "openmp"_a = nb::none())
       .def_prop_ro("workers", &Pool::getWorkers);
@@ -138,7 +138,9 @@ NB_MODULE(_runtime, module) {
       .def("forward", &Frame::forward, "inputs"_a, "bound"_a, "outputs"_a, "seed"_a)
       .def("backward", &Frame::backward, "cotangents"_a, "gradients"_a, "input_gradients"_a, "kept"_a,
            "bound"_a, "reread"_a);
+}
 
+void bindUpdate(nb::module_ &module) {
   module.def("advance", &advance, "counters"_a);
   nb::class_<Update> update(module, "Update");
   nb::class_<Update::Batch>(update, "Batch");
@@ -148,7 +150,9 @@ NB_MODULE(_runtime, module) {
       .def_prop_ro("pieces", &Update::listPieces)
       .def("prepare", &Update::prepare, "tensors"_a)
       .def("step", &Update::step, "pool"_a, "batch"_a, "scalars"_a);
+}
 
+void bindSession(nb::module_ &module) {
   nb::class_<Session> session(module, "Session");
   session
       .def(nb::init<std::shared_ptr<Program>, uint32_t, bool>(), "program"_a, "threads"_a = 0,
@@ -179,13 +183,24 @@ NB_MODULE(_runtime, module) {
       .def(
           "_read_checkpoint",
           [](Session &s, const nb::bytes &file) { return describe(s.readCheckpoint(file)); }, "file"_a);
-#define STEP(name, role)                                                                                     \
-  session.def(name, [](Session &s, nb::args args, nb::kwargs named) { return s.run(role, args, named); })
-  STEP("train_step", ORTC_ENTRY_TRAIN);
-  STEP("eval_step", ORTC_ENTRY_EVAL);
-  STEP("gradients_step", ORTC_ENTRY_GRADIENTS);
-  STEP("accumulate_step", ORTC_ENTRY_ACCUMULATE);
-#undef STEP
+  for (auto [name, role] :
+       {std::pair("train_step", ORTC_ENTRY_TRAIN), std::pair("eval_step", ORTC_ENTRY_EVAL),
+        std::pair("gradients_step", ORTC_ENTRY_GRADIENTS),
+        std::pair("accumulate_step", ORTC_ENTRY_ACCUMULATE)})
+    session.def(name, [role = role](Session &s, nb::args args, nb::kwargs named) {
+      return s.run(role, args, named);
+    });
+}
 
+} // namespace
+
+NB_MODULE(_runtime, module) {
+  nb::set_leak_warnings(false); // modules of Python keep threads and programs to the end of the process
+  module.attr("ABI_VERSION") = ortc_abi_version();
+  bindFunctions(module);
+  bindProgram(module);
+  bindFrame(module);
+  bindUpdate(module);
+  bindSession(module);
   bindTraining(module);
 }

@@ -3,36 +3,27 @@
 #include "bindings/python/program.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <nanobind/ndarray.h>
 #include <ortc/cuda.h>
 #include <ortc/hip.h>
 
 #include "bindings/python/errors.h"
+#include "engine/artifact/device_name.h"
 
 namespace nb = nanobind;
 
 namespace ortc::python {
 
-const char *getRoleName(uint32_t role) {
-  static const char *const kNames[ORTC_ENTRY_ROLES] = {"train",  "eval",       "predict", "gradients",
-                                                       "update", "accumulate", "forward", "backward"};
-  return role < ORTC_ENTRY_ROLES ? kNames[role] : "";
-}
-
 Device::Device(const std::string &name) {
-  if (name == "cpu")
-    return;
-  std::string kind = name.substr(0, name.find(':'));
-  const char *number = name.data() + std::min(kind.size() + 1, name.size()), *end = name.data() + name.size();
+  engine::DeviceKind kind;
   uint32_t ordinal = 0;
-  auto [stop, error] = std::from_chars(number, end, ordinal);
-  bool isNumber = kind.size() == name.size() || (error == std::errc() && stop == end);
-  if (!isNumber || (kind != "cuda" && kind != "hip"))
-    throw nb::value_error(("device '" + name + "' is none of cpu, cuda, hip, cuda:N, hip:N").c_str());
+  if (Status parsed = engine::parseDevice(name, kind, ordinal); !parsed.isOk())
+    throw nb::value_error(("device " + parsed.getMessage()).c_str());
+  if (kind == engine::DeviceKind::Cpu)
+    return;
   ortc_message message{};
-  bool isCuda = kind == "cuda";
+  const bool isCuda = kind == engine::DeviceKind::Cuda;
   check((isCuda ? ortc_cuda_open : ortc_hip_open)(ordinal, &device, &message), message.text, name);
   close = isCuda ? ortc_cuda_close : ortc_hip_close;
   type = isCuda ? nb::device::cuda::value : nb::device::rocm::value;

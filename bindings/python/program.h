@@ -32,9 +32,6 @@ struct Binding {
   Entry entries[ORTC_ENTRY_ROLES];
 };
 
-/// "train", "eval", ...; "" past the end.
-const char *getRoleName(uint32_t role);
-
 /// What steps run on.
 class Device {
 public:

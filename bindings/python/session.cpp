@@ -9,6 +9,7 @@
 
 #include "bindings/python/errors.h"
 #include "bindings/python/types.h"
+#include "support/FormatNames.h"
 
 namespace nb = nanobind;
 
@@ -97,7 +98,7 @@ double Session::step(uint32_t role) {
     status = ortc_step(session, role, &loss);
   }
   if (status != ORTC_OK)
-    check(status, getRoleName(role));
+    check(status, getEntryRoleName(role));
   return loss;
 }
 

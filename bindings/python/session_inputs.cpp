@@ -5,6 +5,7 @@
 #include "bindings/python/errors.h"
 #include "bindings/python/session.h"
 #include "bindings/python/types.h"
+#include "support/FormatNames.h"
 
 namespace nb = nanobind;
 
@@ -20,7 +21,7 @@ uint32_t Session::findBinding(uint32_t role) const {
   for (uint32_t i = 0; i < slots.size(); ++i)
     if (getEntry(i, role))
       return i;
-  raise(ORTC_E_NOT_FOUND, std::string("the artifact has no ") + getRoleName(role) + " step" +
+  raise(ORTC_E_NOT_FOUND, std::string("the artifact has no ") + getEntryRoleName(role) + " step" +
                               (role == ORTC_ENTRY_GRADIENTS    ? "; compile it with gradients=True"
                                : role == ORTC_ENTRY_ACCUMULATE ? "; compile it with accumulate=N"
                                                                : ""));

@@ -11,6 +11,7 @@
 
 #include "bindings/python/errors.h"
 #include "engine/session/averages.h"
+#include "support/FormatNames.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -106,8 +107,8 @@ void Training::set(const nb::kwargs &given) {
 const engine::Entry &Training::findEntry(uint32_t role) const {
   if (const engine::Entry *entry = artifact.findEntry(role, own.getBindingIndex()))
     return *entry;
-  raise(ORTC_E_NOT_FOUND, std::string("the artifact has no ") + getRoleName(role) + " step in binding '" +
-                              own.getBinding() + "'");
+  raise(ORTC_E_NOT_FOUND, std::string("the artifact has no ") + getEntryRoleName(role) +
+                              " step in binding '" + own.getBinding() + "'");
 }
 
 std::unique_ptr<engine::SliceSource> Training::Slices::make(int64_t epoch) {
@@ -149,10 +150,8 @@ void Training::openEval(nb::object source) {
 
 std::vector<std::string> Training::listFigures() const {
   std::vector<std::string> names = engine::listFigures(artifact);
-  for (const engine::LossInfo &loss : artifact.getLosses())
-    if (std::string key = loss.name.empty() ? "accuracy" : "accuracy." + loss.name;
-        loss.hasClasses && std::find(names.begin(), names.end(), key) == names.end())
-      names.push_back(key);
+  if (const engine::LossInfo &first = artifact.getLosses().front(); first.hasClasses && first.name.empty())
+    names.push_back("accuracy");
   return names;
 }
 
@@ -193,16 +192,14 @@ void Training::follow() {
 // ---- Training.
 
 void Training::begin() {
-  engine::TrainingParts parts{artifact,
-                              session,
-                              &findEntry(ORTC_ENTRY_TRAIN),
-                              stream ? nullptr : &data.batches,
-                              stream,
-                              nullptr,
-                              hasEval ? &findEntry(ORTC_ENTRY_EVAL) : nullptr,
-                              nullptr,
-                              metrics};
-  parts.evalSlices = [this](int64_t epoch) { return evalData.make(epoch); };
+  const engine::TrainingParts parts{.artifact = artifact,
+                                    .session = session,
+                                    .entry = &findEntry(ORTC_ENTRY_TRAIN),
+                                    .data = stream ? nullptr : &data.batches,
+                                    .stream = stream,
+                                    .evalEntry = hasEval ? &findEntry(ORTC_ENTRY_EVAL) : nullptr,
+                                    .evalSlices = [this](int64_t epoch) { return evalData.make(epoch); },
+                                    .evalMetrics = metrics};
   engine::Observer &observer = *this;
   trainer = std::make_unique<engine::Trainer>(options, parts, observer, interrupted);
   engine::LoadResult loaded;

@@ -23,7 +23,7 @@ public:
   /// `session` is one of ortc.Session, with whose Program `path` was opened.
   Training(nanobind::object session, const std::string &path, nanobind::object tell);
 
-  /// Options by the names of arguments of ortc.Trainer; None unsets them.
+  /// Options by the names of arguments of ortc.Trainer. None unsets them, but not `best` and `lr_schedule`.
   void set(const nanobind::kwargs &options);
   /// The path of a file, arrays by name, or a function that gives iterators of batches.
   void openTrain(nanobind::object source);

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "support/ElementTypes.h"
+
 namespace ortc::python {
 namespace {
 
@@ -11,36 +13,27 @@ namespace dlpack = nanobind::dlpack;
 using Code = dlpack::dtype_code;
 
 struct Type {
-  uint8_t number; ///< TensorProto.DataType
-  const char *name;
+  DataType type;
   Code code;
-  uint8_t bytes;
 };
-constexpr Type kTypes[] = {{1, "float32", Code::Float, 4},
-                           {2, "uint8", Code::UInt, 1},
-                           {3, "int8", Code::Int, 1},
-                           {4, "uint16", Code::UInt, 2},
-                           {5, "int16", Code::Int, 2},
-                           {6, "int32", Code::Int, 4},
-                           {7, "int64", Code::Int, 8},
-                           {9, "bool", Code::Bool, 1},
-                           {10, "float16", Code::Float, 2},
-                           {11, "float64", Code::Float, 8},
-                           {12, "uint32", Code::UInt, 4},
-                           {13, "uint64", Code::UInt, 8},
-                           {kBfloat16, "bfloat16", Code::Bfloat, 2}};
+constexpr Type kTypes[] = {
+    {DataType::Float32, Code::Float},  {DataType::UInt8, Code::UInt},  {DataType::Int8, Code::Int},
+    {DataType::UInt16, Code::UInt},    {DataType::Int16, Code::Int},   {DataType::Int32, Code::Int},
+    {DataType::Int64, Code::Int},      {DataType::Bool, Code::Bool},   {DataType::Float16, Code::Float},
+    {DataType::Float64, Code::Float},  {DataType::UInt32, Code::UInt}, {DataType::UInt64, Code::UInt},
+    {DataType::BFloat16, Code::Bfloat}};
 
 const Type *find(uint8_t number) {
   for (const Type &type : kTypes)
-    if (type.number == number)
+    if (uint8_t(type.type) == number)
       return &type;
   return nullptr;
 }
 
 uint8_t find(Code code, size_t bytes) {
   for (const Type &type : kTypes)
-    if (type.code == code && type.bytes == bytes)
-      return type.number;
+    if (type.code == code && ortc::getElementBytes(type.type) == bytes)
+      return uint8_t(type.type);
   return 0;
 }
 
@@ -48,17 +41,17 @@ uint8_t find(Code code, size_t bytes) {
 
 std::string nameType(uint8_t type) {
   const Type *found = find(type);
-  return found ? found->name : "type " + std::to_string(type);
+  return found ? getTypeName(found->type) : "type " + std::to_string(type);
 }
 
 size_t getElementBytes(uint8_t type) {
   const Type *found = find(type);
-  return found ? found->bytes : 0;
+  return found ? ortc::getElementBytes(found->type) : 0;
 }
 
 dlpack::dtype toDlpack(uint8_t type) {
   const Type *found = find(type);
-  return found ? dlpack::dtype{uint8_t(found->code), uint8_t(found->bytes * 8), 1} : dlpack::dtype{};
+  return found ? dlpack::dtype{uint8_t(found->code), uint8_t(getElementBytes(type) * 8), 1} : dlpack::dtype{};
 }
 
 uint8_t fromDlpack(dlpack::dtype type) {

@@ -313,7 +313,7 @@ std::vector<float> advance(nb::list counters) {
   for (nb::handle counter : counters) {
     Tensor tensor;
     std::string refusal = exchange.borrow(counter, tensor);
-    if (refusal.empty() && (countElements(tensor) != 1 || !hasType(tensor, 1)))
+    if (refusal.empty() && (countElements(tensor) != 1 || !hasType(tensor, kFloat)))
       refusal = describe(tensor) + ", but must be float32[]";
     if (!refusal.empty())
       raise(ORTC_E_SHAPE, "a number of steps: " + refusal);

@@ -14,24 +14,14 @@
 #include "compiler/artifact/ArtifactWriter.h"
 #include "compiler/artifact/FileLayout.h"
 #include "runtime/src/sha256.h"
+#include "support/FormatNames.h"
+#include "support/Hex.h"
 
 namespace ortc::artifact {
 
-const char *roleName(uint32_t role) {
-  static const char *const kNames[] = {"parameter", "constant", "state",    "scalar",
-                                       "input",     "output",   "gradient", "loss"};
-  return role < ORTC_ROLES ? kNames[role] : "unknown";
-}
-
-const char *entryRoleName(uint32_t role) {
-  static const char *const kNames[] = {"train",  "eval",       "predict", "gradients",
-                                       "update", "accumulate", "forward", "backward"};
-  return role < ORTC_ENTRY_ROLES ? kNames[role] : "unknown";
-}
-
 uint32_t findEntryRole(std::string_view name) {
   uint32_t role = 0;
-  while (role + 1 < ORTC_ENTRY_ROLES && name != entryRoleName(role))
+  while (role + 1 < ORTC_ENTRY_ROLES && name != getEntryRoleName(role))
     ++role;
   return role;
 }
@@ -53,14 +43,6 @@ const char *sectionKindName(uint32_t kind) {
 namespace {
 
 std::string number(uint64_t value) { return std::to_string(value); }
-std::string hex(const uint8_t *bytes, size_t count) {
-  std::string text;
-  for (size_t i = 0; i < count; ++i) {
-    text += "0123456789abcdef"[bytes[i] >> 4];
-    text += "0123456789abcdef"[bytes[i] & 15];
-  }
-  return text;
-}
 
 // Every table refers into others, so a small file could ask for work without end. What no compiler writes is refused.
 constexpr size_t kMostEntries = 1 << 14, kMostCodes = 256, kMostNameBytes = size_t(256) << 20;
@@ -156,8 +138,8 @@ Status Reader::readHeader() {
   result.major = header.major;
   result.minor = header.minor;
   std::memcpy(result.hash, header.sha256, sizeof result.hash);
-  result.digest = hex(header.sha256, 32);
-  result.model = hex(header.model, 32);
+  result.digest = formatHex(header.sha256, 32);
+  result.model = formatHex(header.model, 32);
   result.artifact.maxWorkers = header.max_workers;
   result.artifact.persistentBytes = header.persistent_bytes;
   return Status();
@@ -178,7 +160,7 @@ Status Reader::readSections() {
     report.kindName = sectionKindName(row.kind);
     report.offset = row.offset;
     report.bytes = row.bytes;
-    report.sha256 = hex(row.sha256, 32);
+    report.sha256 = formatHex(row.sha256, 32);
     bool isKnown = row.kind < std::size(kinds), isFirst = isKnown && !kinds[row.kind];
     if (isFirst)
       kinds[row.kind] = &row;
@@ -295,8 +277,8 @@ Status Reader::readTensor(const ortc_file_tensor &row) {
   bool isStored = row.role <= ORTC_ROLE_SCALAR;
   uint32_t region = row.role == ORTC_ROLE_CONSTANT ? ORTC_REGION_CONSTANTS : ORTC_REGION_PERSISTENT;
   if (isStored && view.region != region)
-    return Status::failure(what + " is in region " + number(view.region) + ", where a " + roleName(row.role) +
-                           " cannot be");
+    return Status::failure(what + " is in region " + number(view.region) + ", where a " +
+                           getTensorRoleName(row.role) + " cannot be");
   uint64_t size = !isStored                         ? uint64_t(1) << ORTC_REGION_BITS
                   : region == ORTC_REGION_CONSTANTS ? result.artifact.constants.size()
                                                     : header.persistent_bytes;
@@ -334,8 +316,8 @@ Status Reader::readValue(const ortc_file_value &row, uint32_t ordinal, const ort
   bool isIo = tensor.role == ORTC_ROLE_INPUT || tensor.role == ORTC_ROLE_OUTPUT;
   if (isExternal != (view.region == ORTC_REGION_IO) || isExternal != isIo ||
       (!isExternal && tensor.role != ORTC_ROLE_GRADIENT && tensor.role != ORTC_ROLE_LOSS))
-    return Status::failure(what + " is a " + roleName(tensor.role) + " in region " + number(view.region) +
-                           ", where it cannot be");
+    return Status::failure(what + " is a " + getTensorRoleName(tensor.role) + " in region " +
+                           number(view.region) + ", where it cannot be");
   uint64_t size = view.region == ORTC_REGION_IO           ? header.io_bytes
                   : view.region == ORTC_REGION_TRANSIENT  ? entryRow.fixed_bytes
                   : view.region == ORTC_REGION_PERSISTENT ? header.persistent_bytes

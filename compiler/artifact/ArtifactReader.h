@@ -49,11 +49,9 @@ Expected<Bytes> readBytes(const std::string &path);
 Expected<ArtifactFile> readArtifactFile(const std::string &path,
                                         std::vector<SectionReport> *sections = nullptr);
 
-/// "parameter", ...; "train", ...; "float32", ... (numpy's names, and "bfloat16"); "tensors", ...
-const char *roleName(uint32_t role);
-const char *entryRoleName(uint32_t role);
-/// The role of that name.
+/// The role of an entry by its name, which must be one.
 uint32_t findEntryRole(std::string_view name);
+/// "float32", ... (numpy's names, and "bfloat16"); "tensors", ...
 const char *dtypeName(uint8_t dtype);
 const char *sectionKindName(uint32_t kind);
 

@@ -12,6 +12,7 @@
 #include "compiler/artifact/ArtifactReader.h"
 #include "compiler/artifact/FileLayout.h"
 #include "runtime/src/sha256.h"
+#include "support/Hex.h"
 
 namespace ortc::artifact {
 
@@ -54,12 +55,7 @@ std::vector<int64_t> denseStrides(const std::vector<int64_t> &dims, uint32_t ele
 std::string sha256Hex(const void *data, size_t bytes) {
   uint8_t digest[32];
   sha256(data, bytes, digest);
-  std::string text;
-  for (uint8_t byte : digest) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
+  return formatHex(digest, sizeof digest);
 }
 
 void modelDigest(const std::vector<Tensor> &tensors, uint8_t digest[32]) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/artifact/OutputFolder.h"
 
+#include "support/Lists.h"
 #include "support/OutputPaths.h"
 
 #include <algorithm>
@@ -76,13 +77,8 @@ Status OutputFolder::check() const {
       others.push_back(name);
   if (!others.empty()) {
     std::sort(others.begin(), others.end());
-    std::string list;
-    for (size_t i = 0; i < others.size() && i < 4; ++i)
-      list += (i ? ", '" : "'") + others[i] + "'";
-    if (others.size() > 4)
-      list += " and " + std::to_string(others.size() - 4) + " more";
     return Status::refusal(
-        "output folder '" + target + "' holds " + list +
+        "output folder '" + target + "' holds " + quoteSome(others, 4) +
         ": it is replaced whole, so only files of an artifact may be in it; move the others or name "
         "another folder");
   }

@@ -5,6 +5,7 @@
 #include "compiler/artifact/ArtifactReader.h"
 #include "compiler/artifact/ArtifactWriter.h"
 #include "compiler/artifact/FileLayout.h"
+#include "support/FormatNames.h"
 
 #include <algorithm>
 #include <cctype>
@@ -29,7 +30,7 @@ static std::string inCapitals(std::string text) {
 
 /// "train", or "train_large" of a binding that is not the first.
 static std::string nameEntry(const Artifact &artifact, const Entry &entry) {
-  std::string name = entryRoleName(entry.role);
+  std::string name = getEntryRoleName(entry.role);
   if (entry.binding > 0)
     name += "_" + asIdentifier(artifact.bindings[entry.binding]);
   return entry.segment > 0 ? name + "_" + std::to_string(entry.segment) : name;
@@ -165,7 +166,7 @@ void defineRegions(const StaticModel &model, Macros &macros) {
   for (const Tensor &tensor : artifact.tensors)
     if (tensor.role <= ORTC_ROLE_SCALAR && tensor.role != ORTC_ROLE_CONSTANT) {
       macros.define("OFFSET_" + asIdentifier(tensor.name), tensor.offset,
-                    std::string(roleName(tensor.role)) + ", " + describeTensor(tensor));
+                    std::string(getTensorRoleName(tensor.role)) + ", " + describeTensor(tensor));
     }
 }
 

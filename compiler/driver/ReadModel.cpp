@@ -15,6 +15,7 @@
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/passes/train/Teacher.h"
 #include "compiler/pipeline/Pipelines.h"
+#include "support/Lists.h"
 #include "support/Plural.h"
 
 #include <algorithm>
@@ -128,11 +129,10 @@ static Status addAdapters(const CompileOptions &options, Compiled &compiled, Mod
   compiled.notes.push_back(
       std::to_string(adapters.size()) + (adapters.size() == 1 ? " adapter is" : " adapters are") +
       " trained; the weights beside them stay as they are" +
-      (trained.empty() ? "" : ", but for " + frontend::quoteSome(trained, 4) + ", as --train says"));
+      (trained.empty() ? "" : ", but for " + quoteSome(trained, 4) + ", as --train says"));
   if (!withoutDropout.empty())
-    compiled.notes.push_back(
-        "the dropout of --lora is not for embeddings: " + frontend::quoteSome(withoutDropout, 4) +
-        (withoutDropout.size() == 1 ? " has" : " have") + " none");
+    compiled.notes.push_back("the dropout of --lora is not for embeddings: " + quoteSome(withoutDropout, 4) +
+                             (withoutDropout.size() == 1 ? " has" : " have") + " none");
   return Status();
 }
 
@@ -170,7 +170,7 @@ static Status refuseUnusedQat(const QatSpec &spec, const frontend::Model &model,
       matched.push_back(name);
   std::string begin = "--qat " + spec.text + ": ";
   if (!matched.empty())
-    return Status::refusal(begin + frontend::quoteSome(matched, 4) +
+    return Status::refusal(begin + quoteSome(matched, 4) +
                            ": no MatMul, Gemm, Conv or ConvTranspose of the main graph computes with it");
   return Status::refusal(
       begin +
@@ -215,7 +215,7 @@ static Status addQuantizers(const CompileOptions &options, Compiled &compiled, M
                            " are quantised");
   if (!report.others.empty())
     compiled.notes.push_back(
-        frontend::quoteSome(report.others, 4) + (report.others.size() == 1 ? " is" : " are") +
+        quoteSome(report.others, 4) + (report.others.size() == 1 ? " is" : " are") +
         " named by --qat but not quantised, as no MatMul, Gemm, Conv or ConvTranspose of the "
         "main graph computes with " +
         (report.others.size() == 1 ? "it" : "them"));
@@ -234,17 +234,16 @@ static Status findMasks(const CompileOptions &options, Compiled &compiled) {
     compiled.notes.push_back(
         (count == 1 ? "a mask that the graph draws itself is dropout: "
                     : std::to_string(count) + " masks that the graph draws itself are dropout: ") +
-        frontend::quoteSome(found.masks, 4) + "; evaluation, prediction and `ortc export` are without");
+        quoteSome(found.masks, 4) + "; evaluation, prediction and `ortc export` are without");
   if (size_t count = found.unscaled.size())
-    compiled.notes.push_back(frontend::quoteSome(found.unscaled, 4) +
+    compiled.notes.push_back(quoteSome(found.unscaled, 4) +
                              (count == 1 ? " is taken for dropout although its mask has"
                                          : " are taken for dropout although their masks have") +
                              " no scale, as stochastic depth may have none; --dropout " +
                              describeDropout({options.dropout.mode, false}) +
                              " draws them in evaluation, too");
   if (size_t count = found.random.size())
-    compiled.facts.warnings.push_back(frontend::joinSome(found.random, 4) +
-                                      (count == 1 ? " draws" : " draw") +
+    compiled.facts.warnings.push_back(joinSome(found.random, 4) + (count == 1 ? " draws" : " draw") +
                                       " random numbers in evaluation, prediction and exported models as in "
                                       "training: what they are for is no dropout, and "
                                       "the file does not say what the model does without them; where it "
@@ -267,9 +266,9 @@ static Status addTeacher(const CompileOptions &options, const Diagnostics &diagn
                                                   train::teacherName, "--teacher " + options.teacher->text,
                                                   initializers, random)));
   if (!random.empty())
-    compiled.facts.warnings.push_back(
-        "--teacher " + options.teacher->text + ": " + frontend::joinSome(random, 4) +
-        (random.size() == 1 ? " draws" : " draw") + " random numbers in every step");
+    compiled.facts.warnings.push_back("--teacher " + options.teacher->text + ": " + joinSome(random, 4) +
+                                      (random.size() == 1 ? " draws" : " draw") +
+                                      " random numbers in every step");
   facts.teacher = NamePattern::list(std::move(initializers), "--teacher");
   return Status();
 }

@@ -99,18 +99,6 @@ Expected<std::shared_ptr<const frontend::Model>> exposeValue(const frontend::Mod
   return edited;
 }
 
-/// Removes the data of a tensor, wherever it is.
-static void dropData(proto::TensorProto &tensor) {
-  tensor.clear_raw_data();
-  tensor.clear_float_data();
-  tensor.clear_double_data();
-  tensor.clear_int32_data();
-  tensor.clear_int64_data();
-  tensor.clear_uint64_data();
-  tensor.clear_external_data();
-  tensor.clear_data_location();
-}
-
 Expected<artifact::Bytes> makeSource(const frontend::Model &model,
                                      const std::vector<artifact::Tensor> &tensors,
                                      const frontend::PackedWeights &packed) {
@@ -126,7 +114,7 @@ Expected<artifact::Bytes> makeSource(const frontend::Model &model,
   proto::ModelProto copy = model.getProto();
   for (auto &tensor : *copy.mutable_graph()->mutable_initializer()) {
     if (kept.count(tensor.name())) {
-      dropData(tensor);
+      frontend::dropData(tensor);
       continue;
     }
     if (tensor.external_data_size() == 0)
@@ -134,7 +122,7 @@ Expected<artifact::Bytes> makeSource(const frontend::Model &model,
     frontend::TensorData data;
     if (Status status = model.tensor(tensor, data); !status.isOk())
       return Status::refusal("initializer '" + tensor.name() + "': " + status.getMessage());
-    dropData(tensor);
+    frontend::dropData(tensor);
     tensor.set_raw_data(data.bytes.data(), data.bytes.size());
   }
   size_t bytes = copy.ByteSizeLong();

@@ -6,6 +6,7 @@
 #include "compiler/frontend/NodeOrder.h"
 #include "compiler/frontend/OwnOperators.h"
 #include "compiler/options/CompileOptions.h"
+#include "support/Lists.h"
 
 #include <algorithm>
 #include <functional>

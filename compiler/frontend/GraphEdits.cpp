@@ -60,18 +60,15 @@ void insertNodes(proto::GraphProto &graph, const std::map<int, std::vector<proto
     *graph.add_node() = std::move(node);
 }
 
-std::string joinSome(const std::vector<std::string> &items, size_t shown) {
-  std::string list;
-  for (size_t i = 0; i < std::min(items.size(), shown); ++i)
-    list += (i ? ", " : "") + items[i];
-  return list + (items.size() > shown ? " and " + std::to_string(items.size() - shown) + " more" : "");
-}
-
-std::string quoteSome(const std::vector<std::string> &names, size_t shown) {
-  std::vector<std::string> quoted;
-  for (size_t i = 0; i < names.size(); ++i) // those behind are counted only
-    quoted.push_back(i < shown ? "'" + names[i] + "'" : "");
-  return joinSome(quoted, shown);
+void dropData(proto::TensorProto &tensor) {
+  tensor.clear_raw_data();
+  tensor.clear_float_data();
+  tensor.clear_double_data();
+  tensor.clear_int32_data();
+  tensor.clear_int64_data();
+  tensor.clear_uint64_data();
+  tensor.clear_external_data();
+  tensor.clear_data_location();
 }
 
 namespace {

@@ -65,9 +65,7 @@ template <typename List, typename Predicate> void removeIf(List &list, Predicate
   list.DeleteSubrange(kept, list.size() - kept);
 }
 
-/// "'a', 'b', 'c' and 2 more": `shown` of these.
-std::string joinSome(const std::vector<std::string> &items, size_t shown);
-/// The same, in quotes.
-std::string quoteSome(const std::vector<std::string> &names, size_t shown);
+/// Removes the data of a tensor, wherever the file has them.
+void dropData(proto::TensorProto &tensor);
 
 } // namespace ortc::frontend

@@ -7,6 +7,7 @@
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/InitializerGraph.h"
 #include "compiler/frontend/InitializerOrigins.h"
+#include "support/Lists.h"
 #include "support/Plural.h"
 
 #include <algorithm>

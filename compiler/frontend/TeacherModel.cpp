@@ -7,6 +7,7 @@
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/InferenceForm.h"
 #include "compiler/frontend/onnx.pb.h"
+#include "support/Lists.h"
 
 #include <algorithm>
 

@@ -6,6 +6,7 @@
 #include "compiler/frontend/GeneratedNames.h"
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/InitializerGraph.h"
+#include "support/Lists.h"
 
 #include <algorithm>
 #include <map>

@@ -5,6 +5,7 @@
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/InitializerGraph.h"
 #include "compiler/frontend/InitializerOrigins.h"
+#include "support/Lists.h"
 
 #include <algorithm>
 #include <cctype>

@@ -16,6 +16,7 @@
 #include "dialects/train/ElementTypes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Verifier.h"
+#include "support/Lists.h"
 #include "support/Plural.h"
 #include "support/Printable.h"
 #include "llvm/ADT/StringSet.h"
@@ -159,18 +160,18 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
   for (const auto &[what, names] : ignored) {
     auto [by, reason] = StringRef(what).split('\n');
     bool isOne = names.size() == 1;
-    report.warnings.push_back(frontend::joinSome(names, 4) + (isOne ? " is" : " are") + by.str() +
+    report.warnings.push_back(joinSome(names, 4) + (isOne ? " is" : " are") + by.str() +
                               (isOne ? " but stays constant: " : " but stay constant: ") + reason.str());
   }
   for (const auto &[reason, names] : formulas)
-    report.notes.push_back(frontend::joinSome(names, 4) + (names.size() == 1 ? " is" : " are") +
-                           " not trained, as " + reason + "; --train decides otherwise");
+    report.notes.push_back(joinSome(names, 4) + (names.size() == 1 ? " is" : " are") + " not trained, as " +
+                           reason + "; --train decides otherwise");
   if (!tables.empty())
-    report.warnings.push_back("trained although it looks like a mask or a table: " +
-                              frontend::joinSome(tables, 4) + "; --freeze what is no weight");
+    report.warnings.push_back("trained although it looks like a mask or a table: " + joinSome(tables, 4) +
+                              "; --freeze what is no weight");
   if (!generated.empty())
-    report.warnings.push_back("trained although the exporter made up the name: " +
-                              frontend::joinSome(generated, 4) + "; --freeze what is a table and no weight");
+    report.warnings.push_back("trained although the exporter made up the name: " + joinSome(generated, 4) +
+                              "; --freeze what is a table and no weight");
   for (const Argument &argument : arguments) {
     if (argument.role == train::Role::state && !names.contains(argument.name) &&
         isa<FloatType>(argument.initial.getElementType()))
@@ -226,7 +227,7 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
         std::string("--batch-norm ") + (options.batchNorm.mode == BatchNormMode::Train ? "train" : "frozen") +
         " does nothing: no BatchNormalization of the model has running statistics, so each stays as it is");
   else if (!folded.empty())
-    report.notes.push_back("batch normalisation seems to be folded into " + frontend::joinSome(folded, 4) +
+    report.notes.push_back("batch normalisation seems to be folded into " + joinSome(folded, 4) +
                            ", which are trained as they are" + how);
   std::vector<std::string> forgetful;
   for (auto op : graph.getBlock().getOps<onnx::NodeOp>())
@@ -235,7 +236,7 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
       forgetful.push_back(op.describe());
   if (!forgetful.empty())
     report.warnings.push_back(
-        "momentum 0 in the batch normalisation " + frontend::joinSome(forgetful, 4) +
+        "momentum 0 in the batch normalisation " + joinSome(forgetful, 4) +
         ": running statistics are those of the last batch, whatever came before; PyTorch's TorchScript "
         "exporter "
         "writes momentum=None (an average over all steps) so: give the module a momentum, or train with "

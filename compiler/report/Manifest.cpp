@@ -7,6 +7,7 @@
 #include "compiler/passes/train/OnnxLoss.h"
 #include "compiler/passes/train/OnnxOptimizer.h"
 #include "compiler/report/MemoryReport.h"
+#include "support/FormatNames.h"
 #include "support/Json.h"
 
 namespace ortc::report {
@@ -326,7 +327,7 @@ static void describeEntries(const FamilyFacts &family, const artifact::Artifact 
     const artifact::Entry &entry =
         *llvm::find_if(artifact.entries, [&](const artifact::Entry &each) { return each.name == fact.name; });
     Json item{{"name", entry.name},
-              {"role", artifact::entryRoleName(entry.role)},
+              {"role", getEntryRoleName(entry.role)},
               {"binding", artifact.bindings[entry.binding]},
               {"steps", fact.steps},
               {"flops", fact.flops},
@@ -341,7 +342,7 @@ static Json describeTensors(const artifact::Artifact &artifact) {
   for (const artifact::Tensor &tensor : artifact.tensors) {
     if (tensor.role > ORTC_ROLE_SCALAR)
       continue;
-    Json item{{"name", tensor.name}, {"role", artifact::roleName(tensor.role)}};
+    Json item{{"name", tensor.name}, {"role", getTensorRoleName(tensor.role)}};
     if (tensor.owner != ORTC_NONE)
       item["owner"] = artifact.tensors[tensor.owner].name;
     item["dtype"] = dtypeName(tensor.dtype);

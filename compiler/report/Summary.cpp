@@ -1,6 +1,7 @@
 // The screen that `ortc train` ends with.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/report/Manifest.h"
+#include "support/Lists.h"
 #include "support/Plural.h"
 #include "support/Printable.h"
 #include "support/Text.h"

@@ -7,34 +7,15 @@
 #include "engine/artifact/artifact_path.h"
 #include "engine/artifact/batch_table.h"
 #include "engine/artifact/storage.h"
+#include "support/FormatNames.h"
 #include "support/Json.h"
 
 namespace ortc::engine {
 
-const char *getEntryName(uint32_t role) {
-  switch (role) {
-  case ORTC_ENTRY_TRAIN:
-    return "train";
-  case ORTC_ENTRY_EVAL:
-    return "eval";
-  case ORTC_ENTRY_PREDICT:
-    return "predict";
-  case ORTC_ENTRY_GRADIENTS:
-    return "gradients";
-  case ORTC_ENTRY_UPDATE:
-    return "update";
-  case ORTC_ENTRY_ACCUMULATE:
-    return "accumulate";
-  default:
-    return "unknown";
-  }
-}
-
 /// The name that the graph has for an output.
 static std::string findGraphName(ortc_program *program, const std::string &name) {
   const std::string prefix = "output:";
-  ortc_tensor_info other{};
-  other.size = sizeof(other);
+  ortc_tensor_info other = ORTC_INIT(ortc_tensor_info);
   bool isRenamed = name.starts_with(prefix) &&
                    ortc_tensor_find(program, name.c_str() + prefix.size(), &other) == ORTC_OK &&
                    other.role != ORTC_ROLE_OUTPUT;
@@ -58,8 +39,7 @@ static Status readEntry(ortc_program *program, uint32_t index, const std::vector
     return std::any_of(losses.begin(), losses.end(),
                        [&](const LossInfo &loss) { return loss.findSampleWeight() == name; });
   };
-  ortc_entry_info about{};
-  about.size = sizeof(about);
+  ortc_entry_info about = ORTC_INIT(ortc_entry_info);
   if (ortc_entry_get(program, index, &about) != ORTC_OK)
     return Status::failure("entry " + std::to_string(index) + " cannot be read");
   entry.role = about.role;
@@ -68,8 +48,7 @@ static Status readEntry(ortc_program *program, uint32_t index, const std::vector
   entry.bindingName = binding ? binding : "";
   entry.hasLoss = about.has_loss != 0;
   for (uint32_t i = 0; i < about.value_count; ++i) {
-    ortc_tensor_info value{};
-    value.size = sizeof(value);
+    ortc_tensor_info value = ORTC_INIT(ortc_tensor_info);
     if (ortc_entry_value(program, index, i, &value) != ORTC_OK)
       return Status::failure("value " + std::to_string(i) + " of entry " + std::to_string(index) +
                              " cannot be read");
@@ -101,8 +80,7 @@ Status Artifact::openOn(const std::string &path, Artifact &artifact, const Devic
   ORTC_TRY(findArtifactFile(path, artifact.path));
   ortc_message message{};
   ortc_program *program = nullptr;
-  ortc_host hooks{};
-  hooks.size = sizeof(hooks);
+  ortc_host hooks = ORTC_INIT(ortc_host);
   hooks.device = device.get();
   auto openFile = [&] { return ortc_program_open_file(artifact.path.c_str(), &hooks, &program, &message); };
   ortc_status status = openFile();
@@ -133,14 +111,14 @@ Status Artifact::adopt(ortc_program *program, const std::string &path, bool isOn
 
 /// What the program says of itself.
 Status Artifact::read() {
-  info = {};
-  info.size = sizeof(info);
-  const void *manifest = nullptr;
+  info = ORTC_INIT(ortc_program_info);
+  const void *section = nullptr;
   uint64_t bytes = 0;
   if (ortc_program_get_info(getProgram(), &info) != ORTC_OK ||
-      ortc_program_section(getProgram(), ORTC_SECTION_MANIFEST, &manifest, &bytes) != ORTC_OK)
+      ortc_program_section(getProgram(), ORTC_SECTION_MANIFEST, &section, &bytes) != ORTC_OK)
     return Status::failure(path + ": has no readable manifest; compile it again with ortc train");
-  std::string text(static_cast<const char *>(manifest), bytes);
+  manifest = {static_cast<const char *>(section), bytes};
+  const std::string text(manifest);
   ORTC_TRY(parseLosses(text, path, losses));
   ORTC_TRY(parseAdapters(text, path, adapters));
   auto json = parseJson<nlohmann::json>(text);
@@ -166,11 +144,7 @@ Status Artifact::read() {
 }
 
 KernelTable Artifact::readKernels() const {
-  KernelTable table;
-  const void *manifest = nullptr;
-  uint64_t bytes = 0;
-  if (ortc_program_section(program.get(), ORTC_SECTION_MANIFEST, &manifest, &bytes) == ORTC_OK)
-    table = parseKernelTable(std::string(static_cast<const char *>(manifest), bytes));
+  KernelTable table = parseKernelTable(std::string(manifest));
   std::vector<KernelFacts> known = std::move(table.kernels);
   table.kernels.clear();
   for (uint32_t i = 0; const char *name = ortc_kernel_name(program.get(), i); ++i) {
@@ -195,7 +169,7 @@ Status Artifact::findEntry(uint32_t role, const std::string &binding, const Entr
       return Status();
     }
   }
-  std::string what = path + ": has no " + getEntryName(role) + " entry" +
+  std::string what = path + ": has no " + getEntryRoleName(role) + " entry" +
                      (binding.empty() ? "" : " in binding '" + binding + "'");
   if (losses.front().isNone)
     return Status::refusal(what + ": it was compiled with " +

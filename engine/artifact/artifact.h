@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <ortc/ortc.h>
+#include <string_view>
 
 #include "engine/artifact/adapters.h"
 #include "engine/artifact/device.h"
@@ -34,9 +35,7 @@ struct Entry {
   std::vector<OutputSpec> outputs;
 };
 
-/// "train", "eval", ...
-const char *getEntryName(uint32_t role);
-
+/// A program of the runtime, and what its manifest says: entries, losses, adapters. It outlives its sessions.
 class Artifact {
 public:
   /// `path` is the folder with `model.ortc` in it, or that file. Sessions are on the device, which must live as long.
@@ -49,7 +48,8 @@ public:
   ortc_program *getProgram() const { return program.get(); }
   const std::string &getPath() const { return path; } ///< of model.ortc
   const ortc_program_info &getInfo() const { return info; }
-  bool isOnDevice() const { return isDevice; } ///< and not on this processor
+  std::string_view getManifest() const { return manifest; } ///< the text, which the program keeps
+  bool isOnDevice() const { return isDevice; }              ///< and not on this processor
   /// Never empty: the loss, or those whose sum is trained.
   const std::vector<LossInfo> &getLosses() const { return losses; }
   const std::vector<Adapter> &getAdapters() const { return adapters; }
@@ -89,6 +89,7 @@ private:
   std::string path;
   std::unique_ptr<ortc_program, Close> program;
   ortc_program_info info{};
+  std::string_view manifest; ///< a section of the program
   bool isDevice = false;
   std::vector<LossInfo> losses;
   std::vector<Adapter> adapters;

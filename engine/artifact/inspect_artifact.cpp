@@ -14,6 +14,7 @@
 #include "engine/artifact/artifact_path.h"
 #include "engine/artifact/count_launches.h"
 #include "engine/artifact/sign_artifact.h"
+#include "support/FormatNames.h"
 #include "support/Json.h"
 #include "support/MappedFile.h"
 #include "support/Plural.h"
@@ -60,7 +61,7 @@ static void printTensor(const artifact::Tensor &tensor) {
   }
   uint32_t element = artifact::elementBytes(tensor.dtype);
   bool isDense = tensor.strides.empty() || tensor.strides == artifact::denseStrides(tensor.dims, element);
-  std::printf("  %-9s  %-40s %-8s %-22s %10s%s\n", artifact::roleName(tensor.role),
+  std::printf("  %-9s  %-40s %-8s %-22s %10s%s\n", getTensorRoleName(tensor.role),
               makePrintable(tensor.name).c_str(), artifact::dtypeName(tensor.dtype), (shape + "]").c_str(),
               formatBytes(uint64_t(count) * element).c_str(), isDense ? "" : "  permuted");
 }

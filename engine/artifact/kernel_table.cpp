@@ -3,17 +3,11 @@
 #include "engine/artifact/kernel_table.h"
 
 #include "support/Json.h"
+#include "support/Lists.h"
 
 namespace ortc::engine {
 
 using Json = nlohmann::json;
-
-std::string joinNames(const std::vector<std::string> &names, size_t most) {
-  std::string text;
-  for (size_t i = 0; i < std::min(names.size(), most); ++i)
-    text += (i ? ", " : "") + names[i];
-  return names.size() > most ? text + " and " + std::to_string(names.size() - most) + " more" : text;
-}
 
 template <typename Value> static Value getValue(const Json &item, const char *key, Value otherwise) {
   auto found = item.find(key);
@@ -37,7 +31,7 @@ static std::string describePlace(const Json &item) {
         if (name.is_string())
           names.push_back(name);
     if (!names.empty())
-      place += (place.empty() ? "" : "; ") + (words + joinNames(names, 2));
+      place += (place.empty() ? "" : "; ") + (words + joinSome(names, 2));
   }
   return place;
 }

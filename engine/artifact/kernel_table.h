@@ -18,6 +18,7 @@ struct KernelFacts {
   bool isParallel = false; ///< its calls are shared by the threads of the session
 };
 
+/// All kernels of an artifact.
 struct KernelTable {
   std::vector<KernelFacts> kernels; ///< by the number that a trace hook gets
   bool isDouble = false;            ///< the artifact computes in float64
@@ -25,8 +26,5 @@ struct KernelTable {
 
 /// Reads the keys "kernels" and "flags". A manifest without kernels gives an empty table.
 KernelTable parseKernelTable(const std::string &manifest);
-
-/// Names for one line: at most `most` of them, and how many more there are.
-std::string joinNames(const std::vector<std::string> &names, size_t most);
 
 } // namespace ortc::engine

@@ -14,6 +14,7 @@
 #include <sodium.h>
 
 #include "support/HalfMade.h"
+#include "support/Hex.h"
 #include "support/MappedFile.h"
 
 namespace ortc::engine {
@@ -216,13 +217,6 @@ bool isSignedBy(const PublicKey &key, const void *message, size_t bytes, const S
                                              key.data()) == 0;
 }
 
-std::string formatKey(const PublicKey &key) {
-  std::string text;
-  for (uint8_t byte : key) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
+std::string formatKey(const PublicKey &key) { return formatHex(key.data(), key.size()); }
 
 } // namespace ortc::engine

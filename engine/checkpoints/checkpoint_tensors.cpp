@@ -125,8 +125,7 @@ static Status readArtifact(const std::string &path, Base &base) {
                            ": was compiled with --no-weights; give the checkpoint that training began with");
   Session session;
   ORTC_TRY(Session::create(artifact, {1, false}, session));
-  ortc_tensor_info tensor{};
-  tensor.size = sizeof tensor;
+  ortc_tensor_info tensor = ORTC_INIT(ortc_tensor_info);
   for (uint32_t i = 0; ortc_tensor_get(artifact.getProgram(), i, &tensor) == ORTC_OK; ++i) {
     if (tensor.role != ORTC_ROLE_PARAMETER && tensor.role != ORTC_ROLE_STATE &&
         tensor.role != ORTC_ROLE_SCALAR)
@@ -167,6 +166,10 @@ std::vector<double> toDoubles(DataType type, const uint8_t *data, size_t count) 
   for (size_t i = 0; i < count; ++i)
     values[i] = loadAsDouble(type, data + i * getElementBytes(type));
   return values;
+}
+
+std::vector<double> toDoubles(const OutputArray &array) {
+  return toDoubles(array.type, array.data.data(), array.data.size() / getElementBytes(array.type));
 }
 
 /// Rounded so that a second rounding, to a type with a mantissa of at most 22 bits, gives what one would.

@@ -46,6 +46,7 @@ Status readBase(const std::string &path, Base &base);
 
 /// The elements of a float type as doubles, and the other way round: rounded once, to nearest, ties to even.
 std::vector<double> toDoubles(DataType type, const uint8_t *data, size_t count);
+std::vector<double> toDoubles(const OutputArray &array);
 std::vector<uint8_t> fromDoubles(DataType type, const std::vector<double> &values);
 
 } // namespace ortc::engine

@@ -145,7 +145,7 @@ private:
   Status choose(const DataSpec::Options &options);
   int64_t findColumn(std::string_view name) const;
   Status findColumns(std::string_view item, const std::string &array, std::vector<size_t> &found) const;
-  Status addArray(const std::string &name, std::vector<size_t> columns);
+  void addArray(const std::string &name, std::vector<size_t> columns);
 
   const StopFlag *stop;
   std::shared_ptr<const MappedFile> file;
@@ -199,10 +199,9 @@ Status CsvSource::open(const DataSpec::Options &options) {
   return options.empty() ? group() : choose(options);
 }
 
-Status CsvSource::addArray(const std::string &name, std::vector<size_t> columns) {
+void CsvSource::addArray(const std::string &name, std::vector<size_t> columns) {
   names.push_back(name);
   arrays[name].numbers = std::move(columns);
-  return Status();
 }
 
 /// "x[3]" is column 3 of x.
@@ -220,7 +219,7 @@ Status CsvSource::group() {
     std::string name = isElement ? column.substr(0, bracket) : column;
     bool isNew = !arrays.contains(name);
     if (isNew)
-      ORTC_TRY(addArray(name, {}));
+      addArray(name, {});
     Columns &array = arrays[name];
     if (!isNew && array.isRow != isElement)
       return bad("line 1 has columns '" + shorten(name) + "' and '" + shorten(name) +
@@ -289,7 +288,7 @@ Status CsvSource::choose(const DataSpec::Options &options) {
     }
     if (columns.empty())
       return bad("has no column left for '" + name + "'");
-    ORTC_TRY(addArray(name, columns));
+    addArray(name, columns);
     arrays[name].isRow = hasPattern || columns.size() > 1;
   }
   return Status();

@@ -1,4 +1,4 @@
-// Files of named arrays: npz, safetensors and IDX behind one interface.
+// Files of named arrays, of every format, as one interface.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "engine/data/data_source.h"
+#include "engine/data/safetensors_types.h"
 #include "support/Json.h"
 #include "support/MappedFile.h"
 
@@ -38,16 +39,12 @@ private:
 
 } // namespace
 
-static DataType parseTypeName(const std::string &name) {
-  static const std::map<std::string, DataType> kTypes = {
-      {"BOOL", DataType::Bool},   {"U8", DataType::UInt8},      {"I8", DataType::Int8},
-      {"U16", DataType::UInt16},  {"I16", DataType::Int16},     {"U32", DataType::UInt32},
-      {"I32", DataType::Int32},   {"U64", DataType::UInt64},    {"I64", DataType::Int64},
-      {"F16", DataType::Float16}, {"BF16", DataType::BFloat16}, {"F32", DataType::Float32},
-      {"F64", DataType::Float64},
-  };
-  auto found = kTypes.find(name);
-  return found == kTypes.end() ? DataType::None : found->second;
+/// None for a type that nobody reads.
+static DataType parseTypeName(std::string_view name) {
+  for (const auto &[known, type] : kSafetensorsTypes)
+    if (known == name)
+      return type;
+  return DataType::None;
 }
 
 Status SafetensorsSource::open() {

@@ -1,42 +1,16 @@
 // Writes safetensors files.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "engine/data/safetensors_types.h"
 #include "engine/data/writers.h"
 #include "support/AtomicFile.h"
 #include "support/Text.h"
 
 namespace ortc::engine {
 
-static const char *getTypeCode(DataType type) {
-  switch (type) {
-  case DataType::Float32:
-    return "F32";
-  case DataType::UInt8:
-    return "U8";
-  case DataType::Int8:
-    return "I8";
-  case DataType::UInt16:
-    return "U16";
-  case DataType::Int16:
-    return "I16";
-  case DataType::Int32:
-    return "I32";
-  case DataType::Int64:
-    return "I64";
-  case DataType::Bool:
-    return "BOOL";
-  case DataType::Float16:
-    return "F16";
-  case DataType::Float64:
-    return "F64";
-  case DataType::UInt32:
-    return "U32";
-  case DataType::UInt64:
-    return "U64";
-  case DataType::BFloat16:
-    return "BF16";
-  case DataType::None:
-    break;
-  }
+static std::string nameType(DataType type) {
+  for (const auto &[name, known] : kSafetensorsTypes)
+    if (known == type)
+      return std::string(name);
   return "";
 }
 
@@ -52,7 +26,7 @@ Status writeSafetensors(const std::string &path, const std::vector<OutputArray> 
   uint64_t offset = 0;
   for (const OutputArray &array : arrays) {
     header += (header.size() == 1 ? "" : ",") + formatJsonString(array.name) + ":{\"dtype\":\"" +
-              getTypeCode(array.type) + "\",\"shape\":[";
+              nameType(array.type) + "\",\"shape\":[";
     for (size_t i = 0; i < array.shape.size(); ++i)
       header += (i ? "," : "") + std::to_string(array.shape[i]);
     header += "],\"data_offsets\":[" + std::to_string(offset) + "," +

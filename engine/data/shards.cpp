@@ -52,7 +52,7 @@ Status Shards::open(size_t number, std::unique_ptr<DataSource> &source) const {
              ? Status()
              : Status::failure(shard.path +
                                ": has changed since it was opened first; while a file is in use, "
-                               "write a new one and rename it behind the end of the run");
+                               "write a new one and rename it after the end of the run");
 }
 
 Status checkSameNames(const DataSource &first, const std::string &path, const DataSource &other) {

@@ -7,6 +7,7 @@
 
 namespace ortc::engine {
 
+/// How a file of tokens is read.
 struct TokenOptions {
   static constexpr int64_t kMostLength = 1 << 24;
   DataType type = DataType::None; ///< None: what the header says, or uint16

@@ -7,6 +7,7 @@
 
 #include "compiler/frontend/QuantizedBase.h"
 #include "engine/artifact/adapters.h"
+#include "engine/checkpoints/checkpoint_tensors.h"
 #include "engine/data/writers.h"
 #include "engine/export/exported_data.h"
 #include "support/AtomicFile.h"
@@ -15,8 +16,7 @@
 namespace ortc::engine {
 
 static Status read(const Artifact &artifact, Session &session, const std::string &name, OutputArray &array) {
-  ortc_tensor_info tensor{};
-  tensor.size = sizeof(tensor);
+  ortc_tensor_info tensor = ORTC_INIT(ortc_tensor_info);
   if (ortc_tensor_find(artifact.getProgram(), name.c_str(), &tensor) != ORTC_OK)
     return Status::failure(artifact.getPath() + ": there is no tensor '" + name +
                            "', which its manifest names");
@@ -77,8 +77,7 @@ static Status merge(const Artifact &artifact, Session &session, const Adapter &a
   ORTC_TRY(read(artifact, session, adapter.b, b));
   auto type = static_cast<DataType>(weight.data_type());
   auto rank = static_cast<size_t>(adapter.rank);
-  std::vector<double> values, left = valuesOf(b.type, b.data.data(), b.data.size()),
-                              right = valuesOf(a.type, a.data.data(), a.data.size());
+  std::vector<double> values, left = toDoubles(b), right = toDoubles(a);
   if (adapter.quantized.empty())
     values = valuesOf(weight);
   else

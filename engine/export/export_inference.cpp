@@ -6,17 +6,14 @@
 #include "compiler/options/CompileOptions.h"
 #include "engine/export/exported_data.h"
 #include "support/Json.h"
+#include "support/Lists.h"
 #include "support/Text.h"
 
 namespace ortc::engine {
 
 /// The manifest's entry for masks that the graph draws.
 static Status readMasks(const Artifact &artifact, bool &findsMasks, std::set<std::string> &wide) {
-  const void *section = nullptr;
-  uint64_t bytes = 0;
-  if (ortc_program_section(artifact.getProgram(), ORTC_SECTION_MANIFEST, &section, &bytes) != ORTC_OK)
-    return Status::failure(artifact.getPath() + ": has no manifest");
-  auto manifest = parseJson(std::string_view(static_cast<const char *>(section), bytes));
+  auto manifest = parseJson(artifact.getManifest());
   try {
     const nlohmann::json none = nlohmann::json::object();
     const nlohmann::json &flags =
@@ -41,8 +38,7 @@ Status stopTraining(const Artifact &artifact, Session &session, proto::ModelProt
   ORTC_TRY(readMasks(artifact, findsMasks, wide));
   std::string bytes; // of the tensor that was read last
   auto read = [&](const proto::TensorProto &tensor, frontend::TensorData &data) {
-    ortc_tensor_info info{};
-    info.size = sizeof(info);
+    ortc_tensor_info info = ORTC_INIT(ortc_tensor_info);
     bool isHeld = ortc_tensor_find(artifact.getProgram(), tensor.name().c_str(), &info) != ORTC_OK ||
                   !(info.flags & ORTC_TENSOR_IN_MODEL);
     if (isHeld)
@@ -87,13 +83,13 @@ std::string describeInference(const frontend::InferenceReport &report) {
     return "";
   std::string last = parts.back();
   parts.pop_back();
-  return ", " + (parts.empty() ? "" : frontend::joinSome(parts, parts.size()) + " and ") + last +
+  return ", " + (parts.empty() ? "" : joinSome(parts, parts.size()) + " and ") + last +
          " made those of inference";
 }
 
 std::string warnOfDraws(const frontend::InferenceReport &report) {
   size_t count = report.random.size();
-  return count ? frontend::joinSome(report.random, 4) + (count == 1 ? " draws" : " draw") +
+  return count ? joinSome(report.random, 4) + (count == 1 ? " draws" : " draw") +
                      " random numbers in the exported model, too"
                : "";
 }

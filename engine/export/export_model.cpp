@@ -58,8 +58,7 @@ static Status fillInitializers(const Artifact &artifact, Session &session, proto
     if (!adapter.quantized.empty())
       quantized.insert(adapter.weight);
   for (proto::TensorProto &initializer : *graph.mutable_initializer()) {
-    ortc_tensor_info tensor{};
-    tensor.size = sizeof(tensor);
+    ortc_tensor_info tensor = ORTC_INIT(ortc_tensor_info);
     bool isKnown = ortc_tensor_find(artifact.getProgram(), initializer.name().c_str(), &tensor) == ORTC_OK &&
                    (tensor.flags & ORTC_TENSOR_IN_MODEL);
     Shape shape(initializer.dims().begin(), initializer.dims().end());

@@ -8,6 +8,7 @@
 
 namespace ortc::engine {
 
+/// `ortc export`.
 struct ExportOptions {
   std::string artifact; ///< or a file of ONNX, which has no checkpoint and no adapters
   std::string output;

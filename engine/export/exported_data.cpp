@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "engine/export/exported_data.h"
 
+#include "compiler/frontend/GraphEdits.h"
+#include "engine/checkpoints/checkpoint_tensors.h"
 #include "support/Convert.h"
 
 namespace ortc::engine {
@@ -27,14 +29,6 @@ Status readTensor(const Artifact &artifact, Session &session, const ortc_tensor_
   return Status();
 }
 
-std::vector<double> valuesOf(DataType type, const uint8_t *data, size_t bytes) {
-  size_t element = getElementBytes(type);
-  std::vector<double> values(bytes / element);
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = loadAsDouble(type, data + i * element);
-  return values;
-}
-
 std::vector<double> valuesOf(const proto::TensorProto &tensor) {
   if (tensor.double_data_size())
     return {tensor.double_data().begin(), tensor.double_data().end()};
@@ -46,17 +40,12 @@ std::vector<double> valuesOf(const proto::TensorProto &tensor) {
     auto bits = static_cast<uint16_t>(value);
     bytes.append(reinterpret_cast<const char *>(&bits), sizeof bits);
   }
-  return valuesOf(type, reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
+  return toDoubles(type, reinterpret_cast<const uint8_t *>(bytes.data()),
+                   bytes.size() / getElementBytes(type));
 }
 
 void replaceData(proto::TensorProto &tensor, std::string bytes) {
-  tensor.clear_float_data();
-  tensor.clear_int32_data();
-  tensor.clear_int64_data();
-  tensor.clear_double_data();
-  tensor.clear_uint64_data();
-  tensor.clear_external_data();
-  tensor.clear_data_location();
+  frontend::dropData(tensor);
   tensor.set_raw_data(std::move(bytes));
 }
 

@@ -11,8 +11,6 @@ namespace ortc::engine {
 Status readTensor(const Artifact &artifact, Session &session, const ortc_tensor_info &tensor, DataType type,
                   std::string &bytes);
 
-/// The elements of that type.
-std::vector<double> valuesOf(DataType type, const uint8_t *data, size_t bytes);
 /// The elements of a floating-point initializer, in whichever field the file has them.
 std::vector<double> valuesOf(const proto::TensorProto &tensor);
 

@@ -17,6 +17,7 @@ public:
   virtual double compute() = 0;
 };
 
+/// Metrics by their specs. begin(), addSlice() for each slice and compute() are one evaluation, any number of times.
 class MetricSet {
 public:
   /// Reads a spec and adds it; one that is there already stays. Refuses unknown names and keys.

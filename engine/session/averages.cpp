@@ -56,8 +56,7 @@ static Status copyAverage(Session &session, const ortc_tensor_info &from, const 
 static std::string counterOf(const std::string &kind) { return kind + ".n_averaged"; }
 
 bool hasAverages(const Artifact &artifact, const std::string &kind) {
-  ortc_tensor_info counter{};
-  counter.size = sizeof(counter);
+  ortc_tensor_info counter = ORTC_INIT(ortc_tensor_info);
   return ortc_tensor_find(artifact.getProgram(), counterOf(kind).c_str(), &counter) == ORTC_OK;
 }
 
@@ -75,8 +74,7 @@ Status checkAverages(const Artifact &artifact, const std::string &flag, const st
 /// Calls `use` for every average and its parameter.
 template <typename Use>
 static Status forEachAverage(const Artifact &artifact, const std::string &kind, Use use) {
-  ortc_tensor_info from{}, to{};
-  from.size = to.size = sizeof(from);
+  ortc_tensor_info from = ORTC_INIT(ortc_tensor_info), to = from;
   for (uint32_t i = 0; ortc_tensor_get(artifact.getProgram(), i, &from) == ORTC_OK; ++i)
     if (from.role == ORTC_ROLE_STATE && from.owner != ORTC_NONE &&
         ortc_tensor_get(artifact.getProgram(), from.owner, &to) == ORTC_OK &&

@@ -7,9 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "engine/artifact/kernel_table.h"
 #include "engine/session/tensor_roles.h"
 #include "support/Json.h"
+#include "support/Lists.h"
 #include "support/Text.h"
 
 namespace ortc::engine {
@@ -26,20 +26,15 @@ static bool isOptimizerState(const ortc_tensor_info &tensor) {
 
 static void visitTensors(const ortc_program *program,
                          const std::function<void(const ortc_tensor_info &)> &visit) {
-  ortc_tensor_info tensor{};
-  tensor.size = sizeof(tensor);
+  ortc_tensor_info tensor = ORTC_INIT(ortc_tensor_info);
   for (uint32_t i = 0; ortc_tensor_get(program, i, &tensor) == ORTC_OK; ++i)
     visit(tensor);
 }
 
 /// States of the quantisers of --qat: ranges, and what is added to scales.
-static std::set<std::string> listQuantizerStates(const ortc_program *program) {
+static std::set<std::string> listQuantizerStates(const Artifact &artifact) {
   std::set<std::string> states;
-  const void *manifest = nullptr;
-  uint64_t bytes = 0;
-  if (ortc_program_section(program, ORTC_SECTION_MANIFEST, &manifest, &bytes) != ORTC_OK)
-    return states;
-  nlohmann::json parsed = parseJson(std::string_view(static_cast<const char *>(manifest), bytes));
+  nlohmann::json parsed = parseJson(artifact.getManifest());
   if (!parsed.is_object() || !parsed.contains("quantizers") || !parsed["quantizers"].is_array())
     return states;
   for (const nlohmann::json &item : parsed["quantizers"])
@@ -57,10 +52,9 @@ static bool isFactor(const std::string &name) {
 
 /// What flag the checkpoint was saved without, or with, by what the artifact has and it has not.
 static std::string explainMissing(const Artifact &artifact, const DataSource &checkpoint) {
-  const ortc_program *program = artifact.getProgram();
-  std::set<std::string> quantizers = listQuantizerStates(program);
+  std::set<std::string> quantizers = listQuantizerStates(artifact);
   bool lacksFactor = false, lacksRange = false, lacksModel = false, lacksState = false;
-  visitTensors(program, [&](const ortc_tensor_info &tensor) {
+  visitTensors(artifact.getProgram(), [&](const ortc_tensor_info &tensor) {
     if (!isKept(tensor) || tensor.role == ORTC_ROLE_SCALAR || checkpoint.has(tensor.name))
       return;
     const std::string name = tensor.name;
@@ -107,8 +101,7 @@ static std::string explainMalformed(const DataSource &checkpoint) {
 /// The first tensor that does not fit.
 static std::string explainShape(const ortc_program *program, const DataSource &checkpoint) {
   for (const std::string &name : checkpoint.getNames()) {
-    ortc_tensor_info tensor{};
-    tensor.size = sizeof(tensor);
+    ortc_tensor_info tensor = ORTC_INIT(ortc_tensor_info);
     if (ortc_tensor_find(program, name.c_str(), &tensor) != ORTC_OK || !isKept(tensor))
       continue;
     Array array;
@@ -150,8 +143,7 @@ std::string describeUnused(const ortc_program *program, const DataSource &checkp
   std::vector<std::string> unused;
   bool hasState = false;
   for (const std::string &name : checkpoint.getNames()) {
-    ortc_tensor_info tensor{};
-    tensor.size = sizeof(tensor);
+    ortc_tensor_info tensor = ORTC_INIT(ortc_tensor_info);
     if (ortc_tensor_find(program, name.c_str(), &tensor) == ORTC_OK && isKept(tensor))
       continue;
     unused.push_back("'" + name + "'");
@@ -160,7 +152,7 @@ std::string describeUnused(const ortc_program *program, const DataSource &checkp
   if (!hasState)
     return "";
   return checkpoint.getPath() + ": the artifact has no use for " +
-         formatCount(int64_t(unused.size()), "tensor") + " of it (" + joinNames(unused, 3) +
+         formatCount(int64_t(unused.size()), "tensor") + " of it (" + joinSome(unused, 3) +
          "); optimizer state and gradients that wait for an update are dropped with " +
          (unused.size() == 1 ? "it" : "them");
 }
@@ -181,7 +173,7 @@ std::string describeChanges(const std::string &path, const Scalars &before, cons
   for (const auto &[name, value] : after)
     if (auto found = before.find(name); found != before.end() && found->second != value)
       changes.push_back(name + " " + formatNumber(value) + " instead of " + formatNumber(found->second));
-  return changes.empty() ? "" : path + ": its values replace those of the artifact: " + joinNames(changes, 8);
+  return changes.empty() ? "" : path + ": its values replace those of the artifact: " + joinSome(changes, 8);
 }
 
 } // namespace ortc::engine

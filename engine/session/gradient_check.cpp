@@ -57,8 +57,7 @@ Status Checker::load() {
                            "for with --data FILE");
   double largest = 0;
   for (uint32_t i = 0; i < artifact.getInfo().tensor_count; ++i) {
-    ortc_tensor_info tensor{};
-    tensor.size = sizeof(tensor);
+    ortc_tensor_info tensor = ORTC_INIT(ortc_tensor_info);
     if (ortc_tensor_get(artifact.getProgram(), i, &tensor) != ORTC_OK || tensor.role != ORTC_ROLE_PARAMETER)
       continue;
     if (static_cast<DataType>(tensor.dtype) != DataType::Float64)

@@ -17,6 +17,7 @@
 #include "engine/session/position.h"
 #include "support/AtomicFile.h"
 #include "support/Convert.h"
+#include "support/FormatNames.h"
 #include "support/MappedFile.h"
 #include "support/Text.h"
 
@@ -77,8 +78,7 @@ Status Session::create(const Artifact &artifact, const SessionOptions &options, 
     threads = 1; // waits for the device
   session.threads = threads;
   session.state = std::make_unique<State>();
-  ortc_session_options settings{};
-  settings.size = sizeof(settings);
+  ortc_session_options settings = ORTC_INIT(ortc_session_options);
   settings.flags = ORTC_SESSION_BIND_ALL;
   if (options.stopOnNotFinite)
     settings.flags |= ORTC_SESSION_STOP_ON_NOT_FINITE;
@@ -244,7 +244,7 @@ Status Session::step(const Entry &entry, double &loss, ortc_status *tell) {
   if (tell)
     *tell = told;
   return told == ORTC_OK ? Status()
-                         : fail(std::string("the ") + getEntryName(entry.role) + " step failed", told);
+                         : fail(std::string("the ") + getEntryRoleName(entry.role) + " step failed", told);
 }
 
 Status Session::getBuffer(const Entry &entry, const std::string &name, uint8_t *&data) {
@@ -279,8 +279,7 @@ TensorView Session::view(const Entry &entry, const std::string &name) {
 /// One factor of an adapter, in the type of the artifact.
 Status Session::loadAdapter(const DataSource &source, const std::string &name) {
   std::string key = peftName(name), where = source.getPath() + ": '" + key + "'";
-  ortc_tensor_info tensor{};
-  tensor.size = sizeof(tensor);
+  ortc_tensor_info tensor = ORTC_INIT(ortc_tensor_info);
   if (ortc_tensor_find(artifact->getProgram(), name.c_str(), &tensor) != ORTC_OK)
     return Status::failure(artifact->getPath() + ": there is no tensor '" + name +
                            "', which its manifest names");
@@ -340,8 +339,7 @@ Status Session::load(const std::string &path, LoadResult &result) {
       strict; // sees keys that are there twice, too, for which the runtime has no memory
   ORTC_TRY(openSafetensors(path, strict));
   Scalars before = readScalars(artifact->getProgram(), get());
-  ortc_load_info info{};
-  info.size = sizeof(info);
+  ortc_load_info info = ORTC_INIT(ortc_load_info);
   info.metadata_context = &result.metadata;
   info.metadata = [](void *context, const char *key, const char *value) {
     (*static_cast<Metadata *>(context))[key] = value;
@@ -413,8 +411,7 @@ static std::string explainMagnitudes(ortc_session *session, const ortc_tensor_in
 /// What no training leaves behind: hyper-parameters out of the ranges of --optimizer, a negative number of steps.
 Status Session::checkScalars(const std::string &path) {
   for (uint32_t i = 0; i < artifact->getInfo().tensor_count; ++i) {
-    ortc_tensor_info tensor{};
-    tensor.size = sizeof(tensor);
+    ortc_tensor_info tensor = ORTC_INIT(ortc_tensor_info);
     double value = 0;
     if (ortc_tensor_get(artifact->getProgram(), i, &tensor) != ORTC_OK)
       continue;

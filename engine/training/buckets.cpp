@@ -27,11 +27,7 @@ Status Buckets::parse(const std::string &text, std::string &array) {
 
 static std::vector<Dimensions> readDimensions(const Artifact &artifact) {
   std::vector<Dimensions> result;
-  const void *manifest = nullptr;
-  uint64_t bytes = 0;
-  if (ortc_program_section(artifact.getProgram(), ORTC_SECTION_MANIFEST, &manifest, &bytes) != ORTC_OK)
-    return result;
-  Json parsed = parseJson(std::string_view(static_cast<const char *>(manifest), bytes));
+  Json parsed = parseJson(artifact.getManifest());
   if (!parsed.is_object() || !parsed["bindings"].is_array())
     return result;
   for (const Json &binding : parsed["bindings"]) {

@@ -1,20 +1,21 @@
 // Where the time of training steps goes: kernels by time, beside what the machine could do.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "engine/training/profile.h"
-#include "support/Plural.h"
-#include "support/Printable.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <ortc/call.h>
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
+
+#include "support/Json.h"
+#include "support/Plural.h"
+#include "support/Printable.h"
 
 namespace ortc::engine {
 

@@ -241,7 +241,7 @@ TEST_F(ShardsTest, MustStayAsTheyAre) {
   Status status = batches.gather(0, 319, nullptr, bytes.data());
   EXPECT_EQ(status.getMessage(),
             names[7] + ": has changed since it was opened first; while a file is in use, write a "
-                       "new one and rename it behind the end of the run");
+                       "new one and rename it after the end of the run");
 }
 
 TEST(IdxShardsTest, ArePairs) {

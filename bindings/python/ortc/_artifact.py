@@ -24,7 +24,6 @@ _MAGIC = b"ORTC\r\n\x1a\n"
 _SECTION_MANIFEST = 11
 _DIGEST = 88
 """Where the header has its hash."""
-_ROLES = ("parameter", "constant", "state", "scalar", "input", "output", "gradient", "loss")
 
 
 @dataclass(frozen=True)
@@ -106,10 +105,7 @@ class Artifact:
     def tensors(self) -> dict[str, Tensor]:
         """Parameters, constants, state, scalars, inputs and outputs, by name."""
         program = next(iter(self._programs.values()), None) or self.program()
-        rows = [
-            Tensor(name, _ROLES[role], dtype, shape, size, owner)
-            for name, role, dtype, shape, size, owner in program.tensors()
-        ]
+        rows = [Tensor(*row) for row in program.tensors()]
         return {row.name: row for row in rows if row.role not in ("gradient", "loss")}
 
     def names(self, role: str) -> tuple[str, ...]:

@@ -112,7 +112,7 @@ class Program:
     def digest(self) -> bytes: ...
     @property
     def model(self) -> bytes: ...
-    def tensors(self) -> list[tuple[str, int, str, tuple[int, ...], int, str | None]]:
+    def tensors(self) -> list[tuple[str, str, str, tuple[int, ...], int, str | None]]:
         """(name, role, dtype, shape, bytes, owner) of each."""
 
     def steps(self) -> dict[str, dict[str, tuple[tuple[_Value, ...], tuple[_Value, ...]]]]:

@@ -7,6 +7,7 @@
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/passes/train/Losses.h"
+#include "support/Lists.h"
 
 namespace ortc::train {
 
@@ -41,8 +42,8 @@ static Status findOnlyOutput(const frontend::Model &model, const LossSpec &label
     names.push_back(each.name());
   if (names.size() != 1)
     return Status::refusal(flag + " compares one output of the model with the teacher's, and --loss " +
-                           labels.text + " names none of " + frontend::quoteSome(names, 8) +
-                           "; write --loss " + labels.text + "@OUTPUT");
+                           labels.text + " names none of " + quoteSome(names, 8) + "; write --loss " +
+                           labels.text + "@OUTPUT");
   output = names.front();
   return Status();
 }

@@ -283,7 +283,7 @@ class CheckpointTest(unittest.TestCase):
         place.write_bytes(b"ORTC")
         with self.assertRaisesRegex(ortc.FormatError, "is no artifact"):
             ortc.load(place)
-        with self.assertRaisesRegex(ValueError, "none of cpu, cuda, hip"):
+        with self.assertRaisesRegex(ValueError, "none of cpu, cuda, cuda:N, hip and hip:N"):
             ortc.Session(compile_digits(), device="tpu")
         session = ortc.Session(compile_digits(), stop_on_not_finite=True)
         before = session.to_bytes()

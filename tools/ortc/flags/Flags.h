@@ -35,6 +35,7 @@ enum class FlagType {
 /// "file", as the JSON has it.
 const char *nameOf(FlagType type);
 
+/// A flag. Rows are written with designated initialisers, in the order of the fields.
 struct FlagRow {
   const char *name;       ///< without dashes
   bool isRare = false;    ///< --help-all shows it, --help does not
@@ -72,6 +73,7 @@ struct ArgumentRow {
   const char *words = "";
 };
 
+/// A command, its arguments and its flags.
 struct CommandRow {
   const char *name;
   const char *sentence; ///< imperative, no full stop
