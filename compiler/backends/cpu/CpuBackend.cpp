@@ -9,6 +9,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace kernels;
+
 namespace {
 
 class CpuTarget : public backends::Target {

@@ -11,6 +11,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+
 Value KernelFunction::workspaceView(OpBuilder &builder, Location loc, int64_t byteOffset, Type elementType,
                                     int64_t elements) const {
   assert(workspace && "kernel was created without workspace");

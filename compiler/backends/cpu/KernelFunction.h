@@ -12,11 +12,7 @@
 #include <cstdint>
 #include <string>
 
-namespace ortc::emit {}
-
 namespace ortc::cpu {
-
-using namespace emit;
 
 using backends::KernelInfo;
 
@@ -39,7 +35,7 @@ struct KernelFunction {
 /// Creates the function with an empty body that ends in `func.return`, and leaves `builder` before the return.
 /// `info.workspaceBytesPerWorker` is rounded up to a multiple of 64.
 KernelFunction createKernelFunction(mlir::OpBuilder &builder, mlir::ModuleOp module, KernelInfo &info,
-                                    llvm::ArrayRef<KernelBuffer> buffers);
+                                    llvm::ArrayRef<emit::KernelBuffer> buffers);
 
 /// Symbol of the ABI entry of kernel `name`.
 std::string kernelEntryName(llvm::StringRef name);

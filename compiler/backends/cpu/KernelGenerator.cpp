@@ -14,6 +14,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+
 FailureOr<KernelInfo> generateKernel(ModuleOp module, func::FuncOp function, const Target &target,
                                      const GeneratorOptions &options) {
   Operation &root = function.getBody().front().front();

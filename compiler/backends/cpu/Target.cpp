@@ -15,6 +15,9 @@
 #include <sstream>
 
 namespace ortc::cpu {
+
+using namespace emit;
+
 namespace {
 
 struct NamedTarget {

@@ -14,13 +14,8 @@
 #include <optional>
 #include <string>
 
-namespace ortc::kernels {}
-namespace ortc::emit {}
-
 namespace ortc::cpu {
 
-using namespace kernels; // the forms that kernels are generated for
-using namespace emit;    // what their code is written with
 using ortc::Numerics;
 
 /// A CPU target. Plain data: copy freely.
@@ -44,7 +39,7 @@ struct Target {
 };
 
 /// How kernels of `target` compute elementary functions.
-MathOptions mathOptionsOf(const Target &target, Numerics numerics);
+emit::MathOptions mathOptionsOf(const Target &target, Numerics numerics);
 
 /// Names that `findTarget` knows, in order of preference of the loader (most capable last), "native" excluded.
 llvm::ArrayRef<llvm::StringRef> targetNames();

@@ -12,6 +12,8 @@ using namespace mlir;
 
 namespace ortc::emit {
 
+using namespace kernels;
+
 /// Bits of a cache line, and lanes that one fetch serves whatever their type.
 static constexpr int64_t kLineBits = 512, kFetchLanes = 16;
 

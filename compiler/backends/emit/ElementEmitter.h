@@ -24,7 +24,7 @@ public:
   /// Supplies a node's value (scalar or lanes, as isLanes says), or null for the ordinary way.
   using Supplier = std::function<Value(unsigned node)>;
 
-  ElementEmitter(LoopBuilder &builder, const LoopProgram &program, mlir::ValueRange buffers,
+  ElementEmitter(LoopBuilder &builder, const kernels::LoopProgram &program, mlir::ValueRange buffers,
                  const MathOptions &options)
       : b(builder), program(program), buffers(buffers.begin(), buffers.end()), options(options),
         position(program.dims.size()) {
@@ -61,10 +61,10 @@ public:
   /// walked.
   void hoist(unsigned node, uint64_t inner, llvm::BitVector &seen);
   /// The scalar part of an index expression: lanes left out.
-  Value emitIndex(const IndexExpr &expr);
+  Value emitIndex(const kernels::IndexExpr &expr);
   /// Stores a value of element type `element` (scalar or lanes) at `at`, in the buffer's form.
   void store(Value value, mlir::Type element, Value buffer, Value at);
-  void store(Value value, mlir::Type element, Value buffer, const IndexExpr &at);
+  void store(Value value, mlir::Type element, Value buffer, const kernels::IndexExpr &at);
   Value loadContiguous(mlir::Type element, Value buffer, Value at);
   bool isLanes(unsigned node) const {
     return width > 0 && program.laneDim >= 0 && (program.nodes[node].dims >> program.laneDim & 1);
@@ -75,27 +75,27 @@ public:
 
 private:
   Value lookup(unsigned node) const;
-  Value create(unsigned number, const LoopNode &node);
-  void fetchAhead(Value buffer, Value at, const IndexExpr &expr, bool writes);
-  Value createLoad(unsigned number, const LoopNode &node);
+  Value create(unsigned number, const kernels::LoopNode &node);
+  void fetchAhead(Value buffer, Value at, const kernels::IndexExpr &expr, bool writes);
+  Value createLoad(unsigned number, const kernels::LoopNode &node);
   /// An element of a small table, if the target finds it in registers; null if not.
-  Value createLookup(const LoopNode &node);
-  Value createConstant(unsigned number, const LoopNode &node);
-  Value createIota(unsigned number, const LoopNode &node);
-  Value createRandom(unsigned number, const LoopNode &node);
-  Value createOperation(unsigned number, const LoopNode &node);
-  Value createRange(unsigned number, const LoopNode &node);
-  Value createDivision(unsigned number, const LoopNode &node);
+  Value createLookup(const kernels::LoopNode &node);
+  Value createConstant(unsigned number, const kernels::LoopNode &node);
+  Value createIota(unsigned number, const kernels::LoopNode &node);
+  Value createRandom(unsigned number, const kernels::LoopNode &node);
+  Value createOperation(unsigned number, const kernels::LoopNode &node);
+  Value createRange(unsigned number, const kernels::LoopNode &node);
+  Value createDivision(unsigned number, const kernels::LoopNode &node);
   Value applyOperation(mlir::Operation *op, llvm::ArrayRef<Value> operands, bool lanes);
   /// The indices of all lanes as a vector of i64.
-  Value laneIndices(const IndexExpr &expr);
+  Value laneIndices(const kernels::IndexExpr &expr);
   Value laneOf(Value value, int64_t lane);
   Value asIndex(Value value);
-  Value inRange(Value index, const LoopNode &node);
-  Value loadLanes(const IndexExpr &expr, llvm::function_ref<Value(Value)> loadAt);
+  Value inRange(Value index, const kernels::LoopNode &node);
+  Value loadLanes(const kernels::IndexExpr &expr, llvm::function_ref<Value(Value)> loadAt);
 
   LoopBuilder &b;
-  const LoopProgram &program;
+  const kernels::LoopProgram &program;
   llvm::SmallVector<Value> buffers;
   MathOptions options;
   llvm::SmallVector<Value> position;

@@ -9,6 +9,8 @@ using namespace mlir;
 
 namespace ortc::emit {
 
+using namespace kernels;
+
 Epilogue codeOf(std::shared_ptr<const FusedEpilogue> analysis, MathOptions options) {
   if (!analysis->computes)
     return nullptr;

@@ -27,10 +27,10 @@ using Epilogue =
     std::function<void(mlir::OpBuilder &, mlir::Location, EpilogueAccess &, mlir::Value accumulator)>;
 
 /// The code of an epilogue; null where it stores the result as it is.
-Epilogue codeOf(std::shared_ptr<const FusedEpilogue> analysis, MathOptions options);
+Epilogue codeOf(std::shared_ptr<const kernels::FusedEpilogue> analysis, MathOptions options);
 /// The same where sums have another type than the result, to which they are rounded: null only where they are stored as
 /// they are.
-Epilogue codeOf(std::shared_ptr<const FusedEpilogue> analysis, mlir::Type accumulatorType,
+Epilogue codeOf(std::shared_ptr<const kernels::FusedEpilogue> analysis, mlir::Type accumulatorType,
                 MathOptions options);
 
 } // namespace ortc::emit

@@ -10,6 +10,8 @@ using namespace mlir;
 
 namespace ortc::emit {
 
+using namespace kernels;
+
 LoopWalk::LoopWalk(LoopBuilder &builder, const LoopProgram &program, ValueRange buffers)
     : b(builder), program(program), buffers(buffers.begin(), buffers.end()),
       reducedMask(program.reducedMask()) {

@@ -10,7 +10,7 @@ namespace ortc::emit {
 
 class LoopWalk {
 public:
-  LoopWalk(LoopBuilder &builder, const LoopProgram &program, mlir::ValueRange buffers);
+  LoopWalk(LoopBuilder &builder, const kernels::LoopProgram &program, mlir::ValueRange buffers);
 
 protected:
   using Value = mlir::Value;
@@ -44,10 +44,10 @@ protected:
   /// Of every reduction, those of all members.
   Values identitiesOf(Group members, List list);
   /// The input of a reduction at the point, in the type of the accumulator.
-  Value accumulated(ElementEmitter &emitter, const LoopReduction &reduction);
+  Value accumulated(ElementEmitter &emitter, const kernels::LoopReduction &reduction);
 
   LoopBuilder &b;
-  const LoopProgram &program;
+  const kernels::LoopProgram &program;
   Values buffers;
   uint64_t reducedMask;
   llvm::SmallVector<unsigned> outerReduced; ///< reduced dimensions but the lane one

@@ -18,6 +18,9 @@
 using namespace mlir;
 
 namespace ortc::emit {
+
+using namespace kernels;
+
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();

@@ -7,11 +7,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Value.h"
 
-namespace ortc::kernels {}
-
 namespace ortc::emit {
-
-using namespace kernels; // the functions and forms that code is made for
 
 /// Numbers of a table that come as one vector, at most.
 inline constexpr int64_t kTablePiece = 16;
@@ -46,7 +42,7 @@ struct MathOptions {
 /// point. Special values follow C99 Annex F; results are within 4 ulp of the true value (f64 Pow 8), also
 /// where they are subnormal, but for `flushesExp`. Limits of arguments: sin, cos and tan of f64 are that good up to
 /// |x| = 1e6 and stay within [-1, 1] (sin, cos) beyond.
-mlir::Value expandMath(mlir::OpBuilder &builder, mlir::Location loc, MathFunction function,
+mlir::Value expandMath(mlir::OpBuilder &builder, mlir::Location loc, kernels::MathFunction function,
                        mlir::ValueRange operands, const MathOptions &options);
 
 /// a * b + c on floats: one fma with `options.fma`, a multiply and an add otherwise. Only for use inside one op's own

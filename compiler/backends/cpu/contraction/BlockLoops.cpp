@@ -8,6 +8,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+
 void BlockLoops::loop(Offset from, Offset to, int64_t step, Body body) {
   if (from.isStatic() && to.isStatic() && to.constant <= from.constant)
     return;

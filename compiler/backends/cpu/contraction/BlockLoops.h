@@ -8,32 +8,30 @@
 
 namespace ortc::cpu {
 
-using namespace emit;
-
 /// A position in a range that is cut in chunks: bounds are static when there is one chunk.
 struct ChunkRange {
-  Offset begin, end;
+  emit::Offset begin, end;
   mlir::Value isLast; ///< null when there is one chunk
 };
 
 /// Common to emitters of contractions: where they emit, and control flow.
 class BlockLoops {
 protected:
-  using Body = llvm::function_ref<void(Offset)>;
+  using Body = llvm::function_ref<void(emit::Offset)>;
 
   explicit BlockLoops(mlir::OpBuilder &builder)
       : builder(builder), loc(builder.getUnknownLoc()), index(builder, loc) {}
 
   /// No loop where the bounds are static and leave one step or none.
-  void loop(Offset from, Offset to, int64_t step, Body body);
+  void loop(emit::Offset from, emit::Offset to, int64_t step, Body body);
   /// `body` where `condition` holds; null holds always.
   void guarded(mlir::Value condition, llvm::function_ref<void()> body);
   /// Chunk `chunk` of `count`, each `size` of `total`.
-  ChunkRange rangeOf(Offset chunk, int64_t count, int64_t size, int64_t total);
+  ChunkRange rangeOf(emit::Offset chunk, int64_t count, int64_t size, int64_t total);
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
-  IndexBuilder index;
+  emit::IndexBuilder index;
 };
 
 } // namespace ortc::cpu

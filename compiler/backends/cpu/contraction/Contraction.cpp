@@ -23,6 +23,10 @@
 using namespace mlir;
 
 namespace ortc::cpu {
+
+using namespace emit;
+using namespace kernels;
+
 namespace {
 
 /// Where a tile is.

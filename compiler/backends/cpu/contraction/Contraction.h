@@ -10,11 +10,11 @@
 namespace ortc::cpu {
 
 /// A contraction as a kernel of its own.
-struct ContractionSpec : ContractionShape {
+struct ContractionSpec : kernels::ContractionShape {
   std::string name;
   /// Arguments of the kernel in ABI order; the operands' `buffer` counts these.
-  llvm::SmallVector<KernelBuffer> buffers;
-  Epilogue epilogue;
+  llvm::SmallVector<emit::KernelBuffer> buffers;
+  emit::Epilogue epilogue;
   /// The epilogue is long: emit it once per vector of a row instead of once per vector of a tile, at the
   /// price of a trip of the sums through memory.
   bool rollEpilogue = false;

@@ -11,6 +11,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace kernels;
+
 /// Other tiles that are tried, and how much worse than that of the best of them their estimate may be.
 static constexpr size_t kTiles = 4;
 static constexpr double kTileSlack = 1.4;

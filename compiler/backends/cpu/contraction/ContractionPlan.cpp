@@ -13,6 +13,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace kernels;
+
 /// Columns that a packed block has at most where its tiles are estimated.
 static constexpr int64_t kPackedColumns = 256;
 /// Rows and results are fetched where they are so many times as large as the second-level cache, and have at most so

@@ -17,7 +17,7 @@ struct ContractionStrip {
 };
 
 /// Everything the emitter decides before it emits.
-struct ContractionPlan : ContractionAxes {
+struct ContractionPlan : kernels::ContractionAxes {
   int64_t lanes = 1;
   bool usesFma = true; ///< sums need no register for a product
 

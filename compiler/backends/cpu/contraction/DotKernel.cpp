@@ -20,6 +20,10 @@
 using namespace mlir;
 
 namespace ortc::cpu {
+
+using namespace emit;
+using namespace kernels;
+
 namespace {
 
 constexpr int64_t kMaxChunks = 16;

@@ -10,6 +10,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 FailureOr<KernelInfo> generateFusedContraction(ModuleOp module, func::FuncOp function,
                                                ArrayRef<KernelBuffer> buffers, const Target &target,
                                                Numerics numerics, const KernelChoices *choices) {

@@ -12,7 +12,7 @@ namespace ortc::cpu {
 /// then its results.
 /// `choices`: as in ContractionSpec.
 mlir::FailureOr<KernelInfo> generateFusedContraction(mlir::ModuleOp module, mlir::func::FuncOp function,
-                                                     llvm::ArrayRef<KernelBuffer> buffers,
+                                                     llvm::ArrayRef<emit::KernelBuffer> buffers,
                                                      const Target &target, Numerics numerics,
                                                      const KernelChoices *choices = nullptr);
 

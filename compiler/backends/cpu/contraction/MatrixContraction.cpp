@@ -12,6 +12,10 @@
 using namespace mlir;
 
 namespace ortc::cpu {
+
+using namespace emit;
+using namespace kernels;
+
 namespace {
 
 /// Buffers whose lines are fetched before they are written: as many as there are registers to spare.

@@ -12,6 +12,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace kernels;
+
 int64_t MatrixPlan::blocks() const { return sizeOf(depthOuter) * depthBlocks; }
 
 int64_t MatrixPlan::stepWords() const { return stepWordsOf(parts); }

@@ -19,10 +19,10 @@ struct MatrixPlan {
   BlockUnit unit = BlockUnit::Tiles;
   unsigned rowOperand = 0, laneOperand = 1; ///< the operands whose lines are rows and columns
   int64_t parts = 3;                        ///< of the numbers: one where both operands are bf16
-  llvm::SmallVector<ContractionDim> outer;
-  ContractionDim row, lane;
-  llvm::SmallVector<ContractionDim> depthOuter; ///< k dims around `depth`, which is cut in blocks
-  ContractionDim depth;
+  llvm::SmallVector<kernels::ContractionDim> outer;
+  kernels::ContractionDim row, lane;
+  llvm::SmallVector<kernels::ContractionDim> depthOuter; ///< k dims around `depth`, which is cut in blocks
+  kernels::ContractionDim depth;
   int64_t depthBlock = 0, depthBlocks = 1; ///< of `depth`; a multiple of kTileDepth
   int64_t laneBlock = 0;                   ///< columns that are packed at a time
   /// rows that are packed at a time: all of a chunk, once, or one panel again for each block of columns

@@ -8,8 +8,6 @@
 
 namespace ortc::cpu {
 
-using namespace emit;
-
 /// A tile of an operand: 16 lines (rows of A, columns of B) by 32 of k, once for each part of the numbers.
 /// Packed, a tile is 16 vectors of 16 words, each word two bf16 numbers: k and k + 16.
 inline constexpr int64_t kTileLines = 16, kTileDepth = 32, kTileWords = 256;
@@ -25,7 +23,7 @@ inline constexpr int64_t kBlockElements = kPanelLines * kPanelLines;
 struct SplitSource {
   mlir::Value buffer;
   int64_t parts = kFloatParts;
-  Offset at;                       ///< of the first line and k
+  emit::Offset at;                 ///< of the first line and k
   int64_t lineStride, depthStride; ///< one of them is 1
   mlir::Value lines, depth;        ///< how many there are, as indices: beyond them the tiles are zero
   bool isColumns; ///< a tile's vector is a pair of k over 16 columns (B), not a row over 16 pairs (A)
@@ -40,7 +38,7 @@ void emitSplitPanels(mlir::OpBuilder &builder, mlir::Location loc, const SplitSo
 /// Rows that will be written when a block is finished: its first element in a buffer, and bytes from row to row.
 struct WrittenRows {
   mlir::Value buffer;
-  Offset at;
+  emit::Offset at;
   int64_t elementBytes = 4, pitchBytes = 0;
 };
 
@@ -49,15 +47,15 @@ struct BlockProduct {
   int64_t parts = kFloatParts; ///< of both operands: three, or one
   int64_t rowTiles = 2, columnTiles = 2;
   mlir::Value rows; ///< packed words
-  Offset rowsAt;
+  emit::Offset rowsAt;
   mlir::Value columns;
-  Offset columnsAt;
+  emit::Offset columnsAt;
   mlir::Value steps; ///< at least one
   mlir::Value sums;  ///< f32; tile (i, j) is 256 elements from 256 * (2 i + j), row by row
-  Offset sumsAt;
+  emit::Offset sumsAt;
   mlir::Value isFirst; ///< i1: the sums begin with zero
   /// Packed rows that are fetched into the second-level cache meanwhile, so many lines of 64 bytes a step.
-  Offset nextRowsAt;
+  emit::Offset nextRowsAt;
   int64_t nextLines = 0;
   /// Rows that the epilogue is going to write, fetched meanwhile: so many a step.
   llvm::SmallVector<WrittenRows> written;

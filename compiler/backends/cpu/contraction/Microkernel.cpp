@@ -11,6 +11,9 @@
 using namespace mlir;
 
 namespace ortc::cpu {
+
+using namespace emit;
+
 namespace {
 
 class Emitter {

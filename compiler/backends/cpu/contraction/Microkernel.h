@@ -19,12 +19,12 @@ struct MicrokernelTile {
 
 /// One loop of the reduction, from 0 to `count` in steps of one.
 struct ReductionLoop {
-  Offset count;
+  emit::Offset count;
   int64_t unroll = 1;
 };
 
 /// Where a step of the reduction is: one index per loop, outermost first.
-using ReductionIndex = llvm::ArrayRef<Offset>;
+using ReductionIndex = llvm::ArrayRef<emit::Offset>;
 
 struct MicrokernelOperands {
   /// The scalar of A for a row. Called at the insertion point inside the innermost loop.

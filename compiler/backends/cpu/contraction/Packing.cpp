@@ -14,6 +14,9 @@
 using namespace mlir;
 
 namespace ortc::cpu {
+
+using namespace emit;
+
 namespace {
 
 class PanelCopier {

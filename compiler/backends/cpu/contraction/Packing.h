@@ -6,23 +6,21 @@
 
 namespace ortc::cpu {
 
-using namespace emit;
-
 /// Panels of `depth` rows of vectors * lanes elements, row after row. Columns beyond the live ones are zero.
 struct PanelCopy {
   mlir::Value source;
-  Offset sourceAt;         ///< of the first column at k = 0
+  emit::Offset sourceAt;   ///< of the first column at k = 0
   int64_t laneStride = 1;  ///< between columns
   int64_t depthStride = 1; ///< between values of k
   mlir::Type narrowType;   ///< f16 or bf16 stored as i16, converted while copying; null otherwise
 
   mlir::Value panel;
-  Offset panelAt; ///< of the first panel
+  emit::Offset panelAt; ///< of the first panel
   int64_t vectors = 1, lanes = 1, tail = 1;
-  Offset panels = 1;     ///< side by side in the source
-  int64_t panelStep = 0; ///< between panels in the workspace
+  emit::Offset panels = 1; ///< side by side in the source
+  int64_t panelStep = 0;   ///< between panels in the workspace
 
-  Offset depth; ///< values of k
+  emit::Offset depth; ///< values of k
   /// depth modulo lanes where that is known to be one of two numbers: zero, or this in the block where `isLast` holds.
   int64_t lastRemainder = 0;
   mlir::Value isLast; ///< null: always
@@ -36,8 +34,8 @@ constexpr int64_t kFetchedRows = 8;
 enum class Fetch { Read, Write, ReadLater };
 
 /// Fetches `elements` elements from `at` on into a cache. They need not exist.
-void fetchRun(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, Offset at, int64_t elements,
-              Fetch fetch = Fetch::Read);
+void fetchRun(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, emit::Offset at,
+              int64_t elements, Fetch fetch = Fetch::Read);
 
 void emitPanelCopy(mlir::OpBuilder &builder, mlir::Location loc, const PanelCopy &copy);
 

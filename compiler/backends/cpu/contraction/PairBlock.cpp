@@ -11,6 +11,9 @@
 using namespace mlir;
 
 namespace ortc::cpu {
+
+using namespace emit;
+
 namespace {
 
 constexpr int64_t kLanes = 16;

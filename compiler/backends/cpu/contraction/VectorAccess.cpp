@@ -10,6 +10,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+
 static VectorType vectorOf(Value buffer, int64_t lanes) {
   return VectorType::get({lanes}, cast<MemRefType>(buffer.getType()).getElementType());
 }

@@ -6,8 +6,6 @@
 
 namespace ortc::cpu {
 
-using namespace emit;
-
 /// `lanes` lanes; the first `live` of them exist.
 struct LaneRange {
   int64_t lanes = 1;
@@ -16,11 +14,11 @@ struct LaneRange {
 };
 
 /// The elements at `at`, `at + stride`, ... Stride zero broadcasts. Lanes that do not exist are zero.
-mlir::Value loadLanes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, Offset at,
+mlir::Value loadLanes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, emit::Offset at,
                       int64_t stride, LaneRange range);
 
 /// Stores the live lanes.
-void storeLanes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, Offset at, int64_t stride,
-                LaneRange range, mlir::Value value);
+void storeLanes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, emit::Offset at,
+                int64_t stride, LaneRange range, mlir::Value value);
 
 } // namespace ortc::cpu

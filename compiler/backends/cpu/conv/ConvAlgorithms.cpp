@@ -9,6 +9,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace kernels;
+
 /// An emitter that cannot fail.
 template <KernelInfo (*emit)(ModuleOp, const ConvSpec &, const Target &)>
 static FailureOr<KernelInfo> always(ModuleOp module, const ConvSpec &spec, const Target &target) {

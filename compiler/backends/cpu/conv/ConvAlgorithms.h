@@ -14,7 +14,7 @@ struct ConvAlgorithm {
   unsigned operations; ///< ConvOperation: those that it makes
   /// Whether it is for this convolution, where no algorithm before it is. A choice that changes the order of
   /// sums depends on the shape alone.
-  bool (*applies)(const ConvSpec &spec, const ConvShape &shape, const Target &target);
+  bool (*applies)(const ConvSpec &spec, const kernels::ConvShape &shape, const Target &target);
   llvm::FailureOr<KernelInfo> (*emit)(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 };
 
@@ -40,13 +40,13 @@ llvm::FailureOr<KernelInfo> emitDenseFilterGrad(mlir::ModuleOp module, const Con
 
 // shallow/: one group of few channels.
 /// Whether images and filter are better read in place.
-bool isShallowConv(const ConvSpec &spec, const ConvShape &shape, const Target &target);
+bool isShallowConv(const ConvSpec &spec, const kernels::ConvShape &shape, const Target &target);
 KernelInfo emitShallowConv(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 /// Whether a run of a window's row fills vectors better.
-bool isScattered(const ConvShape &shape);
+bool isScattered(const kernels::ConvShape &shape);
 KernelInfo emitScatteredInputGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 /// Whether a register tile takes in rows of the window.
-bool isShallowFilterGrad(const ConvShape &shape);
+bool isShallowFilterGrad(const kernels::ConvShape &shape);
 KernelInfo emitShallowFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 
 // winograd/: chunks are groups of tiles and ranges of columns. Workspace: transformed filters, tiles and

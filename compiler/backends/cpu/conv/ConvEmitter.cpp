@@ -12,6 +12,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 ConvEmitter::ConvEmitter(ModuleOp module, const ConvSpec &spec, const Target &target)
     : LoopBuilder(UnknownLoc::get(module.getContext()), module.getContext()), spec(spec), target(target),
       shape(shapeOfConv(spec.op)) {

@@ -18,17 +18,17 @@ inline constexpr int64_t kConvColumns = 64;
 struct ConvSpec {
   std::string name;
   mlir::Operation *op = nullptr;
-  llvm::SmallVector<KernelBuffer> buffers; ///< in ABI order
+  llvm::SmallVector<emit::KernelBuffer> buffers; ///< in ABI order
   /// Those of the operation, then what the epilogue touches; without epilogue operand 2 is the result.
-  llvm::SmallVector<ConvOperand> operands;
+  llvm::SmallVector<kernels::ConvOperand> operands;
   std::array<mlir::Type, 2> narrow; ///< as in ConvForm
-  Epilogue epilogue;
+  emit::Epilogue epilogue;
   bool rollEpilogue = false; ///< as in ContractionSpec
   Numerics numerics = Numerics::Fast;
   const KernelChoices *choices = nullptr; ///< as in ContractionSpec
 };
 
-class ConvEmitter : public LoopBuilder {
+class ConvEmitter : public emit::LoopBuilder {
 public:
   ConvEmitter(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 
@@ -51,8 +51,8 @@ protected:
   /// Elements of any buffer; those of narrow operands as f32.
   mlir::Value load(mlir::Value buffer, mlir::Value at, int64_t width);
   mlir::Value loadScalar(mlir::Value buffer, mlir::Value at);
-  mlir::Value loadLive(mlir::Value buffer, Offset at, LaneRange range);
-  mlir::Value offsetValue(const Offset &offset);
+  mlir::Value loadLive(mlir::Value buffer, emit::Offset at, LaneRange range);
+  mlir::Value offsetValue(const emit::Offset &offset);
   mlir::Value linear(mlir::ArrayRef<int64_t> sizes, mlir::ArrayRef<mlir::Value> indices);
   void copyRun(mlir::Value from, mlir::Value at, mlir::Value to, mlir::Value place, int64_t count);
   void zeroRun(mlir::Value buffer, mlir::Value at, int64_t count);
@@ -70,7 +70,7 @@ protected:
 
   const ConvSpec &spec;
   const Target &target;
-  ConvShape shape;
+  kernels::ConvShape shape;
   mlir::FloatType element;
   int64_t elementBytes, lanes, columns; // columns: of one register tile
   int64_t bytesRead = 0, bytesWritten = 0;

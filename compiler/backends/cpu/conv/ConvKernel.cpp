@@ -11,6 +11,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 FailureOr<KernelInfo> generateConv(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers,
                                    const Target &target, Numerics numerics, const KernelChoices *choices) {
   std::string reason;

@@ -18,7 +18,7 @@ namespace ortc::cpu {
 /// algorithm with fewer products (Winograd.h). Workspace: the block, the panels, sums between blocks of the
 /// reduction.
 mlir::FailureOr<KernelInfo> generateConv(mlir::ModuleOp module, mlir::func::FuncOp function,
-                                         llvm::ArrayRef<KernelBuffer> buffers, const Target &target,
+                                         llvm::ArrayRef<emit::KernelBuffer> buffers, const Target &target,
                                          Numerics numerics, const KernelChoices *choices = nullptr);
 
 } // namespace ortc::cpu

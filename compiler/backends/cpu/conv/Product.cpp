@@ -10,6 +10,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 /// The product of all points of all images; nothing where the window is no point, or where the epilogue's
 /// operands do not follow the points in one stride.
 static std::optional<ContractionSpec> productOf(const ConvSpec &spec) {

@@ -8,6 +8,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace kernels;
+
 /// Bytes that a block and its border may take in the second-level cache.
 static constexpr int64_t kBlockBytes = 256 << 10;
 

@@ -25,7 +25,7 @@ struct SourceBlock {
 };
 
 /// Chooses a block that fits a second-level cache for the walks of all phases (`walks[phase][d]`).
-SourceBlock planSource(llvm::ArrayRef<llvm::SmallVector<Walk, 3>> walks, llvm::ArrayRef<int64_t> image,
-                       int64_t channels, int64_t elementBytes);
+SourceBlock planSource(llvm::ArrayRef<llvm::SmallVector<kernels::Walk, 3>> walks,
+                       llvm::ArrayRef<int64_t> image, int64_t channels, int64_t elementBytes);
 
 } // namespace ortc::cpu

@@ -11,6 +11,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 KernelInfo emitFusedScatter(const FusedScatter &form, LoopBuilder &b, ModuleOp module,
                             ArrayRef<KernelBuffer> buffers, KernelInfo info, const Target &target,
                             Numerics numerics) {

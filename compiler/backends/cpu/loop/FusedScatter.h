@@ -7,8 +7,8 @@
 namespace ortc::cpu {
 
 /// Creates the kernel. `buffers` are inputs, then outputs; `info` has its name and bytes.
-KernelInfo emitFusedScatter(const FusedScatter &form, LoopBuilder &builder, mlir::ModuleOp module,
-                            llvm::ArrayRef<KernelBuffer> buffers, KernelInfo info, const Target &target,
-                            Numerics numerics);
+KernelInfo emitFusedScatter(const kernels::FusedScatter &form, emit::LoopBuilder &builder,
+                            mlir::ModuleOp module, llvm::ArrayRef<emit::KernelBuffer> buffers,
+                            KernelInfo info, const Target &target, Numerics numerics);
 
 } // namespace ortc::cpu

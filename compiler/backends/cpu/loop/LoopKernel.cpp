@@ -11,6 +11,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 static Operation *exitOf(func::FuncOp function) { return function.getBody().front().getTerminator(); }
 
 static bool writesNothing(func::FuncOp function) {

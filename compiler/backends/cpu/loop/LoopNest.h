@@ -15,8 +15,8 @@ struct BlockBuffer {
 };
 
 /// Emits the body of the kernel at the builder's insertion point. With a block buffer the program has one dimension.
-void emitLoops(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan,
-               const KernelFunction &kernel, const MathOptions &options,
+void emitLoops(emit::LoopBuilder &builder, const kernels::LoopProgram &program, const LoopPlan &plan,
+               const KernelFunction &kernel, const emit::MathOptions &options,
                const BlockBuffer *blockBuffer = nullptr);
 
 } // namespace ortc::cpu

@@ -8,6 +8,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 /// Units for each worker that sums over rows are cut in where there are fewer, columns that one takes at least (four
 /// cache lines of each row), and at most: their sums stay in the first-level cache beside the rows
 /// (docs/benchmarks/kernels-avx2.md#sums-over-rows-as-a-stream).

@@ -50,6 +50,6 @@ struct LoopPlan {
   bool fetchesRows = false;
 };
 
-LoopPlan planLoops(const LoopProgram &program, const Target &target);
+LoopPlan planLoops(const kernels::LoopProgram &program, const Target &target);
 
 } // namespace ortc::cpu

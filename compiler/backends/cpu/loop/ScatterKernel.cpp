@@ -14,6 +14,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 /// Indices compared at once.
 static constexpr int64_t kCompared = 16;
 

@@ -16,7 +16,8 @@ struct ScatterBlock {
 };
 
 /// Emits one block: zeros, then what the indices bring there, for every row in their order.
-void emitScatterBlock(LoopBuilder &builder, const ScatterPlan &plan, mlir::Type element, mlir::Value indices,
-                      mlir::Value updates, const ScatterBlock &block, const Target &target);
+void emitScatterBlock(emit::LoopBuilder &builder, const kernels::ScatterPlan &plan, mlir::Type element,
+                      mlir::Value indices, mlir::Value updates, const ScatterBlock &block,
+                      const Target &target);
 
 } // namespace ortc::cpu

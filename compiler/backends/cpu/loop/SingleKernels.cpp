@@ -17,6 +17,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 /// Whether `op` has a generator of its own here.
 static bool isSingleKernelOperation(Operation *op) {
   return isa<nn::ScatterAddOp, nn::ScatterOp, nn::ScatterElementsOp, nn::CumSumOp, nn::ArgReduceOp,

@@ -13,9 +13,9 @@ namespace ortc::cpu {
 bool isSingleKernel(mlir::func::FuncOp function);
 
 /// Emits the kernel of a function that `isSingleKernel` accepts. `info` has its name.
-mlir::FailureOr<KernelInfo> emitSingleKernel(LoopBuilder &builder, mlir::ModuleOp module,
+mlir::FailureOr<KernelInfo> emitSingleKernel(emit::LoopBuilder &builder, mlir::ModuleOp module,
                                              mlir::func::FuncOp function,
-                                             llvm::ArrayRef<KernelBuffer> buffers, KernelInfo info,
+                                             llvm::ArrayRef<emit::KernelBuffer> buffers, KernelInfo info,
                                              const Target &target);
 
 } // namespace ortc::cpu

@@ -18,6 +18,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 namespace {
 
 struct SortShape : SortColumn {

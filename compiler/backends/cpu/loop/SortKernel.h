@@ -12,6 +12,6 @@ namespace ortc::cpu {
 int64_t workspaceOfSort(nn::ArgSortOp op);
 
 /// Emits the sorting of one column: a number below the elements beside the axis.
-void emitSort(LoopBuilder &builder, nn::ArgSortOp op, const KernelFunction &kernel, mlir::Value column);
+void emitSort(emit::LoopBuilder &builder, nn::ArgSortOp op, const KernelFunction &kernel, mlir::Value column);
 
 } // namespace ortc::cpu

@@ -20,6 +20,9 @@
 #include <map>
 
 namespace ortc::cpu {
+
+using namespace emit;
+
 namespace {
 
 /// What a format writes otherwise.

@@ -11,6 +11,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+
 /// Adds `void name.entry(ptr args, i64 chunk, i64 worker)`, which loads the pointers and calls the kernel. An
 /// existing declaration of the entry gets the body.
 static void createEntry(LLVM::LLVMFuncOp kernel, int64_t workspaceBytesPerWorker, SymbolTable &symbols) {

@@ -22,6 +22,8 @@
 
 namespace ortc::cpu {
 
+using namespace emit;
+
 static llvm::Error error(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }

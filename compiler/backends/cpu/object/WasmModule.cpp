@@ -12,6 +12,8 @@ using namespace llvm;
 
 namespace ortc::cpu {
 
+using namespace emit;
+
 llvm::Expected<CodeBlob> linkWasmModule(ArrayRef<Object> objects, ArrayRef<BlobEntry> entries) {
   std::vector<std::string> flags{"--no-entry",
                                  "--import-memory",

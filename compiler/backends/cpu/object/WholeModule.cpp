@@ -18,6 +18,8 @@ using namespace llvm;
 
 namespace ortc::cpu {
 
+using namespace emit;
+
 /// Of the runtime, beside what the model's code may use: as much as linkers give otherwise.
 static constexpr uint64_t kRuntimeStackBytes = 64 << 10;
 

@@ -9,6 +9,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+
 namespace {
 
 class PoolEmitter : public LoopBuilder {

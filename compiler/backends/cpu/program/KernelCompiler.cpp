@@ -22,6 +22,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace kernels;
+
 /// Whether a kernel is worth more than one thread: its step hands it to the pool.
 static bool isParallel(const KernelWork &work, int64_t chunks, const Target &target) {
   const ParallelModel &model = target.machine.parallel;

@@ -25,7 +25,7 @@ inline std::string list(const Sizes &sizes) {
 
 /// Makes the kernel of function @k in `module`.
 using Generate = std::function<mlir::FailureOr<KernelInfo>(mlir::ModuleOp module, mlir::func::FuncOp function,
-                                                           llvm::ArrayRef<KernelBuffer> buffers,
+                                                           llvm::ArrayRef<emit::KernelBuffer> buffers,
                                                            const Target &target, Numerics numerics)>;
 
 /// The kernel of an evaluated program, compiled when it runs first.
@@ -36,7 +36,7 @@ public:
                   llvm::ArrayRef<int64_t> pairs = {})
       : target(target), pairs(pairs), program(m.context, text) {
     mlir::func::FuncOp function = program.function;
-    llvm::SmallVector<KernelBuffer> buffers;
+    llvm::SmallVector<emit::KernelBuffer> buffers;
     auto add = [&](mlir::Type type, bool written) {
       auto tensor = mlir::cast<mlir::RankedTensorType>(type);
       buffers.push_back({emit::bufferType(tensor.getElementType()), tensor.getNumElements(), written, true});

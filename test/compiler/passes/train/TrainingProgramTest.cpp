@@ -11,6 +11,9 @@
 #include "test/compiler/passes/train/TrainingPrograms.h"
 
 namespace ortc::train {
+
+using namespace mlir;
+
 namespace {
 
 /// Float32 against float64, as for the models of the zoo (docs/testing.md).

@@ -17,46 +17,46 @@
 
 namespace ortc::train {
 
-using namespace mlir;
 using evaluator::Evaluator;
 using evaluator::HostTensor;
 
 class TrainingProgramTest : public ::testing::Test {
 protected:
   TrainingProgramTest() {
-    DialectRegistry registry;
-    registry.insert<func::FuncDialect, arith::ArithDialect, math::MathDialect, nn::NnDialect, TrainDialect>();
+    mlir::DialectRegistry registry;
+    registry.insert<mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
+                    nn::NnDialect, TrainDialect>();
     autodiff::registerGradientRules(registry);
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
     context.allowUnregisteredDialects();
   }
-  OwningOpRef<ModuleOp> load(StringRef file) {
-    return parseSourceFile<ModuleOp>((ORTC_TEST_DATA "/compiler/passes/train/Inputs/" + file).str(),
-                                     &context);
+  mlir::OwningOpRef<mlir::ModuleOp> load(llvm::StringRef file) {
+    return mlir::parseSourceFile<mlir::ModuleOp>(
+        (ORTC_TEST_DATA "/compiler/passes/train/Inputs/" + file).str(), &context);
   }
   /// The functions of Inputs/NAME.mlir and of every file in Inputs/NAME.
-  std::vector<func::FuncOp> loadCases(const std::string &name) {
+  std::vector<mlir::func::FuncOp> loadCases(const std::string &name) {
     std::set<std::string> files;
     for (const auto &file :
          std::filesystem::directory_iterator(ORTC_TEST_DATA "/compiler/passes/train/Inputs/" + name))
       files.insert(name + "/" + file.path().filename().string());
     files.insert(name + ".mlir");
-    std::vector<func::FuncOp> cases;
+    std::vector<mlir::func::FuncOp> cases;
     for (const std::string &file : files) {
       modules.push_back(load(file));
       EXPECT_TRUE(modules.back()) << file;
       if (modules.back())
-        llvm::append_range(cases, modules.back()->getOps<func::FuncOp>());
+        llvm::append_range(cases, modules.back()->getOps<mlir::func::FuncOp>());
     }
     return cases;
   }
-  MLIRContext context{MLIRContext::Threading::DISABLED};
-  std::vector<OwningOpRef<ModuleOp>> modules;
+  mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules;
 };
 
-inline HostTensor attributeOf(func::FuncOp function, unsigned i, StringRef name) {
-  return *HostTensor::fromAttribute(function.getArgAttrOfType<ElementsAttr>(i, name));
+inline HostTensor attributeOf(mlir::func::FuncOp function, unsigned i, llvm::StringRef name) {
+  return *HostTensor::fromAttribute(function.getArgAttrOfType<mlir::ElementsAttr>(i, name));
 }
 
 /// The largest distance relative to the largest expected magnitude (at least `floor`).
@@ -79,7 +79,7 @@ inline constexpr double kTolerance = 1e-12;
 inline constexpr double kOptimizerTolerance = 1e-11;
 
 /// The gradient of parameter `i` of a reference in step `t`: the file's numbers, or those of make_torch_references.py.
-inline HostTensor gradientOf(func::FuncOp reference, unsigned i, int64_t t) {
+inline HostTensor gradientOf(mlir::func::FuncOp reference, unsigned i, int64_t t) {
   HostTensor one(attributeOf(reference, i, "test.value").getType());
   if (reference.getArgAttr(i, "test.gradients")) {
     HostTensor all = attributeOf(reference, i, "test.gradients");
@@ -95,13 +95,13 @@ inline HostTensor gradientOf(func::FuncOp reference, unsigned i, int64_t t) {
 /// Tensors of a program between steps, by symbol.
 using Memory = std::map<std::string, HostTensor>;
 
-inline std::string symbolOf(Attribute attribute) {
-  return cast<FlatSymbolRefAttr>(attribute).getValue().str();
+inline std::string symbolOf(mlir::Attribute attribute) {
+  return llvm::cast<mlir::FlatSymbolRefAttr>(attribute).getValue().str();
 }
 
 /// Memory as declared: initial values, or zeros, in stored layout (tests use no permutation with initial
 /// values).
-inline Memory initialMemory(ModuleOp module) {
+inline Memory initialMemory(mlir::ModuleOp module) {
   Memory memory;
   for (auto tensor : module.getOps<TensorOp>())
     memory[tensor.getSymName().str()] = tensor.getInitialAttr()
@@ -112,28 +112,28 @@ inline Memory initialMemory(ModuleOp module) {
 
 /// Runs `function`: arguments come from memory, `gradients` and `inputs`; updates go to memory, gradients to
 /// `gradients`, outputs, which are numbers, to `outputs`. Returns the loss, if there is one.
-inline double step(func::FuncOp function, Memory &memory, Memory &gradients, const Memory &inputs,
+inline double step(mlir::func::FuncOp function, Memory &memory, Memory &gradients, const Memory &inputs,
                    evaluator::Precision precision, std::map<std::string, double> *outputs = nullptr) {
-  SmallVector<HostTensor> arguments;
+  llvm::SmallVector<HostTensor> arguments;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    if (Attribute tensor = function.getArgAttr(i, kTensor))
+    if (mlir::Attribute tensor = function.getArgAttr(i, kTensor))
       arguments.push_back(memory.at(symbolOf(tensor)));
-    else if (Attribute gradient = function.getArgAttr(i, kGradient))
+    else if (mlir::Attribute gradient = function.getArgAttr(i, kGradient))
       arguments.push_back(gradients.at(symbolOf(gradient)));
     else
-      arguments.push_back(inputs.at(function.getArgAttrOfType<StringAttr>(i, kInput).str()));
+      arguments.push_back(inputs.at(function.getArgAttrOfType<mlir::StringAttr>(i, kInput).str()));
   }
   auto values = Evaluator(precision).evaluate(function.front(), arguments);
-  EXPECT_TRUE(succeeded(values));
+  EXPECT_TRUE(mlir::succeeded(values));
   double loss = NAN;
   for (auto [i, value] : llvm::enumerate(*values)) {
-    if (Attribute update = function.getResultAttr(i, kUpdate))
+    if (mlir::Attribute update = function.getResultAttr(i, kUpdate))
       memory[symbolOf(update)] = value;
-    else if (Attribute gradient = function.getResultAttr(i, kGradient))
+    else if (mlir::Attribute gradient = function.getResultAttr(i, kGradient))
       gradients[symbolOf(gradient)] = value;
     else if (function.getResultAttr(i, kLoss))
       loss = value.getFloat(0);
-    else if (auto name = function.getResultAttrOfType<StringAttr>(i, kOutput); name && outputs)
+    else if (auto name = function.getResultAttrOfType<mlir::StringAttr>(i, kOutput); name && outputs)
       (*outputs)[name.str()] = value.getFloat(0);
   }
   return loss;

@@ -9,6 +9,9 @@
 #include "test/compiler/passes/train/TrainingPrograms.h"
 
 namespace ortc::train {
+
+using namespace mlir;
+
 namespace {
 
 class UpdatesTest : public TrainingProgramTest {};

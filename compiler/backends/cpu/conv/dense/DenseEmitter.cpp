@@ -12,6 +12,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 /// Larger numbers of a choice are not even considered.
 static constexpr int64_t kMostWish = 1 << 20;
 /// A copied block of the image in the second-level cache.

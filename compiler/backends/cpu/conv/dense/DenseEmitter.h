@@ -37,8 +37,8 @@ DepthBlocks planDepth(int64_t taps, int64_t tapsInside, int64_t channels);
 /// The border that the walks of all phases need, `channels` of `allChannels` at a time; cut into groups by cutGroups.
 /// Some channels of images without border are copied where windows are wider than a point or points lie `furthest`
 /// elements apart or more.
-ImageBlock planImages(llvm::ArrayRef<llvm::SmallVector<Walk, 3>> walks, llvm::ArrayRef<int64_t> image,
-                      int64_t allChannels, int64_t channels, int64_t furthest);
+ImageBlock planImages(llvm::ArrayRef<llvm::SmallVector<kernels::Walk, 3>> walks,
+                      llvm::ArrayRef<int64_t> image, int64_t allChannels, int64_t channels, int64_t furthest);
 /// Groups of `points` grid points of dimension 0 in each of `batch` images: about `wanted` of them, of one image in
 /// multiples of `unit`, or of several images (at most `mostImages`).
 void cutGroups(ImageBlock &block, int64_t batch, int64_t points, int64_t wanted, int64_t mostImages,
@@ -73,9 +73,9 @@ public:
 
 protected:
   int64_t bytesOf(int64_t elements) const { return (elements * elementBytes + 63) / 64 * 64; }
-  Offset offsetOf(Value value) {
+  emit::Offset offsetOf(Value value) {
     auto constant = constantOf(value);
-    return constant ? Offset(*constant) : Offset(value);
+    return constant ? emit::Offset(*constant) : emit::Offset(value);
   }
   /// `body` where a < b or the like holds.
   void guarded(mlir::arith::CmpIPredicate predicate, Value a, Value b, llvm::function_ref<void()> body);
@@ -116,7 +116,7 @@ protected:
 
   /// The panels of `vectors` vectors in the columns `own` of `columns`: body(first column, vectors, live
   /// lanes of the last).
-  void overColumns(IndexRange own, int64_t columns, int64_t vectors,
+  void overColumns(emit::IndexRange own, int64_t columns, int64_t vectors,
                    llvm::function_ref<void(Value, int64_t, int64_t)> body);
   /// panel[place / pitch + k][i] = from[base + k * step + i] for `depth` values of k.
   void copyPanel(const Panel &panel, Value from, Value base, int64_t step, Value place, Value depth);

@@ -15,6 +15,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 /// Results of a group.
 static constexpr int64_t kGroupResults = 512;
 /// Channels of a block.

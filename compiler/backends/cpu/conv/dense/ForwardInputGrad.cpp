@@ -19,6 +19,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 /// Results of a group whose sums wait in the workspace.
 static constexpr int64_t kGroupResults = 512;
 /// Columns of a chunk when sums wait in the workspace.

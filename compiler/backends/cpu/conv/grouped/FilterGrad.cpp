@@ -14,6 +14,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 /// Of the gradient in a block: with the source's, in the second-level cache.
 static constexpr int64_t kGradientBytes = 256 << 10;
 /// Results of a block, unless depthwise: two vectors of each gradient, and as many rows of the source as a

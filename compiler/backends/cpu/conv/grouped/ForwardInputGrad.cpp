@@ -14,6 +14,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 namespace {
 
 /// Rows of the largest register tile.

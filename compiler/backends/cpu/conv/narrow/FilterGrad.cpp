@@ -16,6 +16,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 namespace {
 
 /// Results along a line that a block holds where all sums of a window are in registers. Others read and write

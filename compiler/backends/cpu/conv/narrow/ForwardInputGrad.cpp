@@ -15,6 +15,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 namespace {
 
 /// The taps of an outer dimension that hit the image from one result.

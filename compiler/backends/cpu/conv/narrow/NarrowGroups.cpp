@@ -8,6 +8,10 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+
+using namespace kernels;
+
 static LineTile makeTile(ArrayRef<Walk> phases, int64_t first, int64_t size, int64_t positions) {
   LineTile tile{first, size, {}};
   int64_t stride = phases.size();

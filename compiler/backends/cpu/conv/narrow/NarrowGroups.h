@@ -34,12 +34,12 @@ struct LineTiles {
 /// Cuts the results of a line, walked by `phases` over a source line of `positions`, in tiles of about
 /// `most`; all but the last of a run of equal tiles begin at a multiple of `period`, which the number of
 /// phases divides.
-llvm::SmallVector<LineTiles> tileLine(llvm::ArrayRef<Walk> phases, int64_t results, int64_t positions,
-                                      int64_t period, int64_t most);
+llvm::SmallVector<LineTiles> tileLine(llvm::ArrayRef<kernels::Walk> phases, int64_t results,
+                                      int64_t positions, int64_t period, int64_t most);
 
 /// Source lines that one line of results reads and the one before did not, the last ones: their distances from the
 /// last, in lines.
-llvm::SmallVector<int64_t> newLines(const Walk &walk);
+llvm::SmallVector<int64_t> newLines(const kernels::Walk &walk);
 
 /// The channels that a vector of `width` results needs of a source with `summed` channels a group: `span` of them, from
 /// `sourceChannel` on, and for the i-th channel of every group a shuffle.
@@ -48,8 +48,8 @@ public:
   LaneMap(int64_t width, int64_t results, int64_t summed)
       : width(width), results(results), summed(summed),
         span(width >= results ? width / results * summed : summed) {}
-  mlir::Value sourceChannel(LoopBuilder &builder, mlir::Value channel) const;
-  mlir::Value spread(LoopBuilder &builder, mlir::Value source, int64_t i) const;
+  mlir::Value sourceChannel(emit::LoopBuilder &builder, mlir::Value channel) const;
+  mlir::Value spread(emit::LoopBuilder &builder, mlir::Value source, int64_t i) const;
 
   int64_t width, results, summed, span;
 };

@@ -16,6 +16,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 /// Results of a group.
 static constexpr int64_t kGroupResults = 256;
 /// Rows of the filter's gradient at most, and of one row of the window: more do well with tiles of a row of the window.

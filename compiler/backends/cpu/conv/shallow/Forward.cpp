@@ -14,6 +14,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 /// Products of a row of the window at most, and of the window.
 static constexpr int64_t kMostRun = 24, kMostDepth = 256;
 /// Vectors with which features that fill no whole ones are worth it, too: shorter ones have no masked loads, and no

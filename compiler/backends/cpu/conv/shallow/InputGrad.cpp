@@ -18,6 +18,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 /// Lanes of a vector that as many channels fill well.
 static constexpr int64_t kNarrowLanes = 8;
 /// Adding a run to memory takes as long as summing this many features.

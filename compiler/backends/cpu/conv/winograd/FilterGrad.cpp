@@ -13,6 +13,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 /// Channels and columns of a chunk.
 static constexpr int64_t kChunkChannels = 64, kChunkColumns = 128;
 /// Columns of chunks are multiples.

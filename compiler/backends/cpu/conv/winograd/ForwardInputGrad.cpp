@@ -17,6 +17,9 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace emit;
+using namespace kernels;
+
 /// Channels of a block, and columns of a chunk.
 static constexpr int64_t kBlockChannels = 128, kChunkColumns = 128;
 /// Elements of a position's tiles and results in a group.

@@ -6,6 +6,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+using namespace kernels;
+
 WinogradEmitter::WinogradEmitter(ModuleOp module, const ConvSpec &spec, const Target &target, bool forward)
     : DenseEmitter(module, spec, target), sides(sidesOf(shape, forward)), stride(shape.strides[0]),
       taps(stride == 1 ? 3 : 2) {}

@@ -87,7 +87,7 @@ protected:
   static int64_t blockOf(int64_t all, int64_t most);
   int64_t patchElements(int64_t channels) const { return positions() * channels; }
 
-  ConvSides sides;
+  kernels::ConvSides sides;
   int64_t stride, taps; ///< along a side; taps: of a transformed filter
   Value patch;          ///< of a tile that reaches over the border, in the workspace
 

@@ -12,6 +12,8 @@ using namespace mlir;
 
 namespace ortc::cpu::x86 {
 
+using namespace emit;
+
 /// The address of an element as a number.
 static Value addressOf(OpBuilder &builder, Location loc, Value buffer, Offset at, int64_t elementBytes = 4) {
   IndexBuilder index(builder, loc);

@@ -8,6 +8,7 @@
 using namespace mlir;
 using namespace ortc;
 using namespace ortc::cpu;
+using namespace ortc::emit;
 using namespace ortc::cpu::test;
 
 namespace {

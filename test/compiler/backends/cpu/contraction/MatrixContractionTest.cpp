@@ -10,6 +10,7 @@
 
 using namespace mlir;
 using namespace ortc::cpu;
+using namespace ortc::emit;
 using namespace ortc::cpu::test;
 
 namespace {

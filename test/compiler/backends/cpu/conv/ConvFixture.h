@@ -93,8 +93,8 @@ inline std::string narrowProgramOf(const Conv &c, Kind kind, const std::string &
 
 /// The generator, with `choices` where there are any.
 inline Generate generateWith(const KernelChoices *choices) {
-  return [choices](mlir::ModuleOp module, mlir::func::FuncOp function, llvm::ArrayRef<KernelBuffer> buffers,
-                   const Target &target, Numerics numerics) {
+  return [choices](mlir::ModuleOp module, mlir::func::FuncOp function,
+                   llvm::ArrayRef<emit::KernelBuffer> buffers, const Target &target, Numerics numerics) {
     std::string reason;
     EXPECT_TRUE(kernels::test::isOneKernel(plan::KernelKind::conv, function, reason)) << reason;
     return generateConv(module, function, buffers, target, numerics, choices);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 using namespace ortc::cpu;
+using namespace ortc::kernels;
 using namespace ortc::cpu::test;
 
 namespace {

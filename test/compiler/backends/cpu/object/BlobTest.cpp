@@ -8,6 +8,7 @@
 
 using namespace mlir;
 using namespace ortc::cpu;
+using namespace ortc::emit;
 using namespace ortc::cpu::test;
 
 /// y[i] = x[i] + 1, in chunks of 16, through a workspace.

@@ -12,6 +12,8 @@
 
 using namespace mlir;
 using namespace ortc::cpu;
+using namespace ortc::emit;
+using namespace ortc::kernels;
 using namespace ortc::cpu::test;
 
 namespace {
