@@ -35,6 +35,7 @@ struct Value {
   uint64_t offset = 0;
 };
 
+/// A computation that a host can call: one role and one binding.
 struct Entry {
   std::string name; ///< e.g. "train/default"
   ortc_entry_role role = ORTC_ENTRY_TRAIN;
@@ -57,6 +58,7 @@ struct Code {
   Bytes bytes;                            ///< a blob (ortc/call.h)
 };
 
+/// The contents of a model.ortc, which writeArtifact() lays out.
 struct Artifact {
   std::vector<Tensor> tensors;
   std::vector<std::string> bindings;

@@ -90,12 +90,14 @@ struct BindingSpec {
   std::vector<ShapeSpec> shapes;
 };
 
+/// Statistics of batch norms in training steps: as the file says, the batch's, or the running ones.
 enum class BatchNormMode { AsExported, Train, Frozen };
 /// `--batch-norm train:unbiased=1`.
 struct BatchNormSpec {
   BatchNormMode mode = BatchNormMode::AsExported;
   bool isUnbiased = false; ///< running variances are of samples, as PyTorch's, not of the batch, as ONNX's
 };
+/// Dropout in training steps: as the file says, everywhere, or nowhere.
 enum class DropoutMode { AsExported, Train, Off };
 /// `--dropout train:masks=1`.
 struct DropoutSpec {
@@ -203,6 +205,7 @@ struct GradientMutation {
   double factor = 1.01;
 };
 
+/// All options of a compilation: flags of `ortc train`, and arguments of compile() in Python.
 struct CompileOptions {
   std::string model;  ///< path of the ONNX file
   std::string output; ///< folder of the artifact: created, or replaced whole when it holds an artifact

@@ -34,6 +34,7 @@ extern const Range kShare;       ///< 0 to 1
 // Of the other types, every value is allowed; of words, those that the key lists; of names, all that are not empty.
 extern const Range kWhole, kSwitch, kWord, kName;
 
+/// A key of a flag's SPEC, as in `--optimizer sgd:lr=0.1`.
 struct Key {
   const char *name;
   KeyValue initial; ///< when it is not given

@@ -44,6 +44,7 @@ struct LossInput {
   mlir::RankedTensorType type;
 };
 
+/// Labels that a loss takes.
 enum class LabelKind {
   Values, ///< of the prediction's shape and type
   Rows,   ///< values of the prediction's shape without its last axis
@@ -70,6 +71,7 @@ struct Misfit {
   bool isBehindConcat = false; ///< only as an operand of a Concat, as in [1 - p, p]
 };
 
+/// One loss of `--loss`: its keys, the shapes that it takes and its formula (docs/adding-a-loss.md).
 struct LossDefinition {
   const char *name;
   const char *meaning;                                ///< a phrase for the documentation
