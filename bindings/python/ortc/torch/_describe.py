@@ -16,8 +16,9 @@ import torch
 
 from ortc._errors import ArgumentError, CompileError
 from ortc._session import Session
-from ortc.torch._optimizers import KNOWN, Group, settings_of
+from ortc.torch._optimizers import Group, settings_of
 from ortc.torch._states import check_kind, has_state
+from ortc.torch.optim import KNOWN
 
 _HOMES = ("torch.optim", "ortc.torch.optim", "lion_pytorch", "timm.optim", "schedulefree", "bitsandbytes.optim")
 _CORRECTIONS = {"beta1": "bias_correction1", "beta2": "bias_correction2"}

@@ -1,4 +1,4 @@
-"""The map of ortc.torch.optim: what its classes call the settings and states of the compiler's optimizers.
+"""Names of settings and states: those of ortc.torch.optim, for those of the compiler.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
@@ -47,8 +47,9 @@ class Known:
     """Settings of which a zero compiles nothing."""
     compiled: tuple[str, ...] = ()
     """Switches, words and whole numbers, which are compiled in."""
-    states: tuple[str, ...] = ()
-    """Those that sessions of `ortc.torch.Trainer` have by the names of checkpoints, where settings or shapes need them."""
+    states: tuple[str, ...] | None = None
+    """Those that sessions of `ortc.torch.Trainer` have by the names of checkpoints, where settings or shapes need them. None: its
+    package has its state otherwise."""
     decouples: bool = False
     """Whether weight decay is no part of the gradient: then it is an input even where it is 0."""
     counts: bool = True
@@ -159,7 +160,7 @@ def settings_of(group: Group, keys: list[str]) -> dict[str, Any]:
     return found
 
 
-def _arguments(**defaults: Any) -> inspect.Signature:
+def list_arguments(**defaults: Any) -> inspect.Signature:
     """A signature of parameters and these, in order."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Signature(
@@ -168,203 +169,3 @@ def _arguments(**defaults: Any) -> inspect.Signature:
             *(inspect.Parameter(name, kind, default=value) for name, value in defaults.items()),
         ]
     )
-
-
-# ---- Numbers that packages count in groups and states.
-
-
-def _momentum_of_nadam(group: Group, age: float) -> float:
-    return float(group["betas"][0] * (1.0 - 0.5 * (0.96 ** (age * float(group["momentum_decay"])))))
-
-
-def _begin_lamb(groups: Groups) -> dict[str, float]:
-    for group in groups:
-        for key in ("caution", "decoupled_decay", "corrected_weight_decay"):
-            if group[key]:
-                raise ValueError(f"{key} of Lamb is not compiled; take timm.optim.Lamb for it")
-    for group in groups:
-        group["step"] = group.get("step", torch.zeros(())) + 1
-    limit = groups[0]["max_grad_norm"]
-    gradients = [p.grad for group in groups for p in group["params"] if p.grad is not None]
-    if limit is None or not gradients:
-        return {"clip": 1.0}
-    return {"clip": 1 / max(1.0, float(torch.stack(torch._foreach_norm(gradients)).norm()) / limit)}
-
-
-def _begin_schedule_free(groups: Groups) -> dict[str, float]:
-    if not groups[0]["train_mode"]:
-        raise RuntimeError("a schedule-free optimizer steps in train mode only: call optimizer.train() before training")
-    for group in groups:
-        k, warmup = group["k"] + 1, group["warmup_steps"]
-        rate = group["scheduled_lr"] = float(group["lr"]) * (min(k / warmup, 1.0) if warmup else 1.0)
-        largest = group["lr_max"] = max(rate, group["lr_max"])
-        group["weight_sum"] += k ** group["r"] * largest ** group["weight_lr_power"]
-        group["k"] = k
-    return {}
-
-
-# ---- The map.
-
-_IN_BYTES = {
-    "exp_avg": "state1",
-    "exp_avg_sq": "state2",
-    "exp_avg_absmax": "absmax1",
-    "exp_avg_sq_absmax": "absmax2",
-}
-_ONLY_OF_BYTES = (("args", None), ("is_paged", False))
-
-
-def _schedule_free(flag: str, **defaults: Any) -> Known:
-    return Known(
-        flag,
-        optional=("weight_decay", "warmup_steps", "r"),
-        decouples=True,
-        counts=False,
-        counter="k",
-        begin=_begin_schedule_free,
-        starts={"z": "parameter"},
-        kept=(("k", 0), ("train_mode", False), ("weight_sum", 0.0), ("lr_max", -1.0), ("scheduled_lr", 0.0)),
-        arguments=_arguments(**defaults),
-    )
-
-
-_MOMENTS = ("exp_avg", "exp_avg_sq")
-_ADAM = Known("adam", compiled=("amsgrad",), states=(*_MOMENTS, "max_exp_avg_sq"))
-KNOWN: dict[str, Known] = {
-    "SGD": Known(
-        "sgd", ("weight_decay", "momentum", "dampening"), ("nesterov",), states=("momentum_buffer",), counts=False
-    ),
-    "Adam": _ADAM,
-    "AdamW": _ADAM,
-    "RMSprop": Known(
-        "rmsprop", ("weight_decay", "momentum"), ("centered",), states=("square_avg", "momentum_buffer", "grad_avg")
-    ),
-    "Adagrad": Known(
-        "adagrad", ("weight_decay", "lr_decay"), states=("sum",), starts={"sum": "initial_accumulator_value"}
-    ),
-    "Adadelta": Known("adadelta", states=("square_avg", "acc_delta")),
-    "Adamax": Known("adamax", states=("exp_avg", "exp_inf")),
-    "NAdam": Known(
-        "nadam",
-        compiled=("decoupled_weight_decay",),
-        states=_MOMENTS,
-        factors=(("mu_product", _momentum_of_nadam),),
-    ),
-    "RAdam": Known("radam", compiled=("decoupled_weight_decay",), states=_MOMENTS),
-    "Adafactor": Known(
-        "adafactor",
-        ("weight_decay", "epsilon1"),
-        states=("row_var", "col_var", "variance"),
-        decouples=True,
-        is_whole=True,
-    ),
-    "Muon": Known(
-        "muon",
-        compiled=("nesterov", "ns_steps", "adjust_lr_fn"),
-        states=("momentum_buffer",),
-        decouples=True,
-        counts=False,
-        is_whole=True,
-    ),
-    "Lion": Known(
-        "lion",
-        states=("exp_avg",),
-        decouples=True,
-        counts=False,
-        arguments=_arguments(lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0),
-    ),
-    "Lamb": Known(
-        "lamb",
-        compiled=("trust_clip", "always_adapt", "grad_averaging"),
-        counts=False,
-        counter="step",
-        begin=_begin_lamb,
-        is_whole=True,
-        arguments=_arguments(
-            lr=1e-3,
-            bias_correction=True,
-            betas=(0.9, 0.999),
-            eps=1e-6,
-            weight_decay=0.01,
-            grad_averaging=True,
-            max_grad_norm=1.0,
-            trust_clip=False,
-            always_adapt=False,
-            caution=False,
-            decoupled_decay=False,
-            corrected_weight_decay=False,
-            foreach=None,
-        ),
-    ),
-    "Lars": Known(
-        "lars",
-        ("weight_decay", "momentum", "dampening"),
-        ("nesterov", "trust_clip", "always_adapt"),
-        states=("momentum_buffer",),
-        counts=False,
-        is_whole=True,
-        arguments=_arguments(
-            lr=1.0,
-            momentum=0,
-            dampening=0,
-            weight_decay=0,
-            nesterov=False,
-            trust_coeff=0.001,
-            eps=1e-8,
-            trust_clip=False,
-            always_adapt=False,
-            foreach=None,
-        ),
-    ),
-    "SGDScheduleFree": _schedule_free(
-        "schedule_free_sgd",
-        lr=1.0,
-        momentum=0.9,
-        weight_decay=0,
-        warmup_steps=0,
-        r=0.0,
-        weight_lr_power=2,
-        foreach=True,
-    ),
-    "AdamWScheduleFree": _schedule_free(
-        "schedule_free_adamw",
-        lr=0.0025,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        warmup_steps=0,
-        r=0.0,
-        weight_lr_power=2.0,
-        foreach=True,
-    ),
-    "AdamW8bit": Known(
-        "adamw8bit",
-        decouples=True,
-        has_bytes=True,
-        renamed=_IN_BYTES,
-        kept=(("alpha", 0.0), ("t_alpha", None), ("t_beta3", None)),
-        only=(*_ONLY_OF_BYTES, ("amsgrad", False), ("optim_bits", 32)),
-        arguments=_arguments(
-            lr=1e-3,
-            betas=(0.9, 0.999),
-            eps=1e-8,
-            weight_decay=1e-2,
-            amsgrad=False,
-            optim_bits=32,
-            args=None,
-            min_8bit_size=4096,
-            is_paged=False,
-        ),
-    ),
-    "Lion8bit": Known(
-        "lion8bit",
-        decouples=True,
-        has_bytes=True,
-        renamed={name: key for name, key in _IN_BYTES.items() if not name.startswith("exp_avg_sq")},
-        kept=(("eps", 0.0),),
-        only=_ONLY_OF_BYTES,
-        arguments=_arguments(lr=1e-4, betas=(0.9, 0.99), weight_decay=0, args=None, min_8bit_size=4096, is_paged=False),
-    ),
-}
-"""By the name of the class, whose arguments, groups and state are those of torch.optim or, where that has none, of
-lion-pytorch (Lion), timm (Lamb, Lars), schedulefree and bitsandbytes (those of 8 bits)."""

@@ -16,13 +16,11 @@ import torch
 
 from ortc._errors import CompileError
 from ortc._session import Session
-from ortc.torch._optimizers import KNOWN
+from ortc.torch.optim import KNOWN
 
 if TYPE_CHECKING:
     from ortc.torch._describe import Described, OfGroup
 
-_OTHERS = ("Lamb", "SGDScheduleFree", "AdamWScheduleFree", "AdamW8bit", "Lion8bit")
-"""Whose packages have their state otherwise."""
 _COUNTS = ("step", "updates")
 _INSTEAD = "its state is that of trainer.session: trainer.save(path) and trainer.load(path) keep it"
 
@@ -39,13 +37,13 @@ def _initial(group: OfGroup, state: str) -> float:
 
 def check_kind(group: OfGroup) -> None:
     """Raises CompileError where a session has the state otherwise."""
-    if group.name in _OTHERS:
+    if KNOWN[group.name].states is None:
         raise CompileError(f"the state of {group.name} is no state of a session: {_INSTEAD}")
 
 
 def _names(group: OfGroup, name: str, known: Mapping[str, Any]) -> list[str]:
     """The states that a session has of a parameter; none where it is not trained any more."""
-    return [each for each in KNOWN[group.name].states if f"{name}.{each}" in known]
+    return [each for each in KNOWN[group.name].states or () if f"{name}.{each}" in known]
 
 
 def _groups(described: Described, optimizer: torch.optim.Optimizer) -> Iterator[tuple[OfGroup, torch.Tensor, str]]:

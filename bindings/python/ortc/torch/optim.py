@@ -13,18 +13,13 @@ such tensors through copies.
 
 from __future__ import annotations
 
-import inspect
-import warnings
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from ortc._errors import CompileError
-from ortc.torch._optimizers import KNOWN, Group, Known
+from ortc.torch._compiled import Compiled
+from ortc.torch._optimizers import Group, Groups, Known, list_arguments
 from ortc.torch._recipes import InBytes, Recipe, ScheduleFree
-from ortc.torch._report import Report
-from ortc.torch._works import Eager, Work, gather
 
 __all__ = [
     "SGD",
@@ -48,148 +43,292 @@ __all__ = [
 ]
 
 
-class _Compiled:
-    """What the classes below put before those that they compile."""
-
-    known: Known
-    __dict__: dict[str, Any]
-    state: dict[torch.Tensor, Any]
-    param_groups: list[Group]
-
-    def __init_subclass__(cls) -> None:
-        if cls.__name__ in KNOWN and cls.__module__ == __name__:
-            base = cls.__mro__[2]
-            cls.known = KNOWN[cls.__name__]
-            cls.__signature__ = cls.known.arguments or inspect.signature(base)  # type: ignore[attr-defined]
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        for name in ("capturable", "differentiable"):
-            if options.get(name):
-                kind = type(self).__name__
-                raise ValueError(f"{name}=True: a compiled step has no graph; leave it out, or take torch.optim.{kind}")
-        options.pop("fused", None)  # it demands of PyTorch what a compiled step does not need; groups have None
-        super().__init__(*arguments, **options)
-
-    @property
-    def report(self) -> Report:
-        """How many steps were compiled, and why the others were not."""
-        report: Report | None = self.__dict__.get("_report")
-        if report is None:
-            report = self.__dict__["_report"] = Report()
-        return report
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step. `closure`: computes loss and gradients anew, and gives the loss."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        try:
-            if self.report.failures:
-                raise Eager("it could not be compiled")
-            groups = [dict(group) for group in self.param_groups]
-            more = self.known.begin(groups)
-            works = [work for group in groups for work in gather(self.known, group | more, self.state)]
-            for work in works:
-                self._open(work)
-        except Eager as why:
-            self.report.eager[str(why)] += 1
-            inspect.unwrap(super().step)(self)  # type: ignore[misc]  # hooks of a step have run already
-            return loss
-        for group, after in zip(self.param_groups, groups):
-            group.update(after)
-        for work in works:
-            work.step(self.state)
-            torch.autograd.graph.increment_version(work.parameters)
-        self.report.compiled += 1
-        return loss
-
-    def _open(self, work: Work) -> None:
-        try:
-            work.open()
-        except (Eager, ValueError):
-            raise
-        except Exception as error:
-            text = str(error) if isinstance(error, CompileError) else f"{type(error).__name__}: {error}"
-            if isinstance(self, Recipe):
-                raise CompileError(f"{type(self).__name__}: {text}") from error
-            self.report.failures.append(text)
-            warnings.warn(f"ortc.torch.optim: {type(self).__name__} goes on without compiling: {text}", stacklevel=5)
-            raise Eager("it could not be compiled") from None
+# ---- Numbers that packages count in groups and states.
 
 
-# The table: a class has the arguments, groups and state of the one behind _Compiled, and the optimizer of its name in KNOWN.
+def _momentum_of_nadam(group: Group, age: float) -> float:
+    return float(group["betas"][0] * (1.0 - 0.5 * (0.96 ** (age * float(group["momentum_decay"])))))
 
 
-class SGD(_Compiled, torch.optim.SGD):
+def _begin_lamb(groups: Groups) -> dict[str, float]:
+    for group in groups:
+        for key in ("caution", "decoupled_decay", "corrected_weight_decay"):
+            if group[key]:
+                raise ValueError(f"{key} of Lamb is not compiled; take timm.optim.Lamb for it")
+    for group in groups:
+        group["step"] = group.get("step", torch.zeros(())) + 1
+    limit = groups[0]["max_grad_norm"]
+    gradients = [p.grad for group in groups for p in group["params"] if p.grad is not None]
+    if limit is None or not gradients:
+        return {"clip": 1.0}
+    return {"clip": 1 / max(1.0, float(torch.stack(torch._foreach_norm(gradients)).norm()) / limit)}
+
+
+def _begin_schedule_free(groups: Groups) -> dict[str, float]:
+    if not groups[0]["train_mode"]:
+        raise RuntimeError("a schedule-free optimizer steps in train mode only: call optimizer.train() before training")
+    for group in groups:
+        k, warmup = group["k"] + 1, group["warmup_steps"]
+        rate = group["scheduled_lr"] = float(group["lr"]) * (min(k / warmup, 1.0) if warmup else 1.0)
+        largest = group["lr_max"] = max(rate, group["lr_max"])
+        group["weight_sum"] += k ** group["r"] * largest ** group["weight_lr_power"]
+        group["k"] = k
+    return {}
+
+
+# ---- The table: a class has the arguments, groups and state of its last base or, of a Recipe, of the package that it names.
+
+_IN_BYTES = {
+    "exp_avg": "state1",
+    "exp_avg_sq": "state2",
+    "exp_avg_absmax": "absmax1",
+    "exp_avg_sq_absmax": "absmax2",
+}
+_ONLY_OF_BYTES = (("args", None), ("is_paged", False))
+
+
+def _schedule_free(flag: str, **defaults: Any) -> Known:
+    return Known(
+        flag,
+        optional=("weight_decay", "warmup_steps", "r"),
+        decouples=True,
+        counts=False,
+        counter="k",
+        begin=_begin_schedule_free,
+        starts={"z": "parameter"},
+        kept=(("k", 0), ("train_mode", False), ("weight_sum", 0.0), ("lr_max", -1.0), ("scheduled_lr", 0.0)),
+        arguments=list_arguments(**defaults),
+    )
+
+
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+_ADAM = Known("adam", compiled=("amsgrad",), states=(*_MOMENTS, "max_exp_avg_sq"))
+
+
+class SGD(Compiled, torch.optim.SGD):
     """torch.optim.SGD with a compiled step."""
 
+    known = Known(
+        "sgd", ("weight_decay", "momentum", "dampening"), ("nesterov",), states=("momentum_buffer",), counts=False
+    )
 
-class Adam(_Compiled, torch.optim.Adam):
+
+class Adam(Compiled, torch.optim.Adam):
     """torch.optim.Adam with a compiled step."""
 
+    known = _ADAM
 
-class AdamW(_Compiled, torch.optim.AdamW):
+
+class AdamW(Compiled, torch.optim.AdamW):
     """torch.optim.AdamW with a compiled step."""
 
+    known = _ADAM
 
-class RMSprop(_Compiled, torch.optim.RMSprop):
+
+class RMSprop(Compiled, torch.optim.RMSprop):
     """torch.optim.RMSprop with a compiled step."""
 
+    known = Known(
+        "rmsprop", ("weight_decay", "momentum"), ("centered",), states=("square_avg", "momentum_buffer", "grad_avg")
+    )
 
-class Adagrad(_Compiled, torch.optim.Adagrad):
+
+class Adagrad(Compiled, torch.optim.Adagrad):
     """torch.optim.Adagrad with a compiled step."""
 
+    known = Known(
+        "adagrad", ("weight_decay", "lr_decay"), states=("sum",), starts={"sum": "initial_accumulator_value"}
+    )
 
-class Adadelta(_Compiled, torch.optim.Adadelta):
+
+class Adadelta(Compiled, torch.optim.Adadelta):
     """torch.optim.Adadelta with a compiled step."""
 
+    known = Known("adadelta", states=("square_avg", "acc_delta"))
 
-class Adamax(_Compiled, torch.optim.Adamax):
+
+class Adamax(Compiled, torch.optim.Adamax):
     """torch.optim.Adamax with a compiled step."""
 
+    known = Known("adamax", states=("exp_avg", "exp_inf"))
 
-class NAdam(_Compiled, torch.optim.NAdam):
+
+class NAdam(Compiled, torch.optim.NAdam):
     """torch.optim.NAdam with a compiled step."""
 
+    known = Known(
+        "nadam",
+        compiled=("decoupled_weight_decay",),
+        states=_MOMENTS,
+        factors=(("mu_product", _momentum_of_nadam),),
+    )
 
-class RAdam(_Compiled, torch.optim.RAdam):
+
+class RAdam(Compiled, torch.optim.RAdam):
     """torch.optim.RAdam with a compiled step."""
 
+    known = Known("radam", compiled=("decoupled_weight_decay",), states=_MOMENTS)
 
-class Adafactor(_Compiled, torch.optim.Adafactor):
+
+class Adafactor(Compiled, torch.optim.Adafactor):
     """torch.optim.Adafactor with a compiled step."""
 
+    known = Known(
+        "adafactor",
+        ("weight_decay", "epsilon1"),
+        states=("row_var", "col_var", "variance"),
+        decouples=True,
+        is_whole=True,
+    )
 
-class Muon(_Compiled, torch.optim.Muon):
+
+class Muon(Compiled, torch.optim.Muon):
     """torch.optim.Muon with a compiled step, whose products are in the type of the parameter and not in bfloat16."""
 
+    known = Known(
+        "muon",
+        compiled=("nesterov", "ns_steps", "adjust_lr_fn"),
+        states=("momentum_buffer",),
+        decouples=True,
+        counts=False,
+        is_whole=True,
+    )
 
-class Lion(_Compiled, Recipe):
+
+class Lion(Compiled, Recipe):
     """Lion as lion-pytorch has it, with a compiled step."""
 
+    known = Known(
+        "lion",
+        states=("exp_avg",),
+        decouples=True,
+        counts=False,
+        arguments=list_arguments(lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0),
+    )
 
-class Lamb(_Compiled, Recipe):
+
+class Lamb(Compiled, Recipe):
     """Lamb as timm has it, with a compiled step."""
 
+    known = Known(
+        "lamb",
+        compiled=("trust_clip", "always_adapt", "grad_averaging"),
+        counts=False,
+        counter="step",
+        begin=_begin_lamb,
+        is_whole=True,
+        arguments=list_arguments(
+            lr=1e-3,
+            bias_correction=True,
+            betas=(0.9, 0.999),
+            eps=1e-6,
+            weight_decay=0.01,
+            grad_averaging=True,
+            max_grad_norm=1.0,
+            trust_clip=False,
+            always_adapt=False,
+            caution=False,
+            decoupled_decay=False,
+            corrected_weight_decay=False,
+            foreach=None,
+        ),
+    )
 
-class Lars(_Compiled, Recipe):
+
+class Lars(Compiled, Recipe):
     """Lars as timm has it, with a compiled step."""
 
+    known = Known(
+        "lars",
+        ("weight_decay", "momentum", "dampening"),
+        ("nesterov", "trust_clip", "always_adapt"),
+        states=("momentum_buffer",),
+        counts=False,
+        is_whole=True,
+        arguments=list_arguments(
+            lr=1.0,
+            momentum=0,
+            dampening=0,
+            weight_decay=0,
+            nesterov=False,
+            trust_coeff=0.001,
+            eps=1e-8,
+            trust_clip=False,
+            always_adapt=False,
+            foreach=None,
+        ),
+    )
 
-class SGDScheduleFree(_Compiled, ScheduleFree):
+
+class SGDScheduleFree(Compiled, ScheduleFree):
     """SGDScheduleFree of the package schedulefree, with a compiled step."""
 
+    known = _schedule_free(
+        "schedule_free_sgd",
+        lr=1.0,
+        momentum=0.9,
+        weight_decay=0,
+        warmup_steps=0,
+        r=0.0,
+        weight_lr_power=2,
+        foreach=True,
+    )
 
-class AdamWScheduleFree(_Compiled, ScheduleFree):
+
+class AdamWScheduleFree(Compiled, ScheduleFree):
     """AdamWScheduleFree of the package schedulefree, with a compiled step."""
 
+    known = _schedule_free(
+        "schedule_free_adamw",
+        lr=0.0025,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        warmup_steps=0,
+        r=0.0,
+        weight_lr_power=2.0,
+        foreach=True,
+    )
 
-class AdamW8bit(_Compiled, InBytes):
+
+class AdamW8bit(Compiled, InBytes):
     """AdamW8bit of bitsandbytes with a compiled step. Codes are the nearest ones, as those of its kernels for GPUs are; its code
     for processors takes neighbours of some. Norms are as others: tensors below min_8bit_size values are float32."""
 
+    known = Known(
+        "adamw8bit",
+        decouples=True,
+        has_bytes=True,
+        renamed=_IN_BYTES,
+        kept=(("alpha", 0.0), ("t_alpha", None), ("t_beta3", None)),
+        only=(*_ONLY_OF_BYTES, ("amsgrad", False), ("optim_bits", 32)),
+        arguments=list_arguments(
+            lr=1e-3,
+            betas=(0.9, 0.999),
+            eps=1e-8,
+            weight_decay=1e-2,
+            amsgrad=False,
+            optim_bits=32,
+            args=None,
+            min_8bit_size=4096,
+            is_paged=False,
+        ),
+    )
 
-class Lion8bit(_Compiled, InBytes):
+
+class Lion8bit(Compiled, InBytes):
     """Lion8bit of bitsandbytes with a compiled step. Codes are as those of AdamW8bit."""
+
+    known = Known(
+        "lion8bit",
+        decouples=True,
+        has_bytes=True,
+        renamed={name: key for name, key in _IN_BYTES.items() if not name.startswith("exp_avg_sq")},
+        kept=(("eps", 0.0),),
+        only=_ONLY_OF_BYTES,
+        arguments=list_arguments(lr=1e-4, betas=(0.9, 0.99), weight_decay=0, args=None, min_8bit_size=4096, is_paged=False),
+    )
+
+
+KNOWN: dict[str, Known] = {each.__name__: each.known for each in Compiled.__subclasses__()}
+"""By the names of the classes."""

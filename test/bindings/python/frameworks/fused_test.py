@@ -23,7 +23,7 @@ from optim_table_test import CASES, IN_BYTES, find_theirs, newton_schulz
 
 import ortc.torch
 import ortc.torch.optim
-from ortc.torch._optimizers import KNOWN
+from ortc.torch.optim import KNOWN
 
 LEFT_OUT = ({"bias_correction": False},)
 """Cases whose settings have no flag."""

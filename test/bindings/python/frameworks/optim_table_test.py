@@ -27,7 +27,7 @@ from optional import need
 
 import ortc.torch.optim
 from ortc.torch import _update
-from ortc.torch._optimizers import KNOWN
+from ortc.torch.optim import KNOWN
 
 PACKAGES = {
     "Lion": "lion_pytorch",

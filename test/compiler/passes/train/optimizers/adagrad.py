@@ -15,3 +15,7 @@ def cases():
                              torch.optim.Adagrad(values[1:2], lr=0.2, lr_decay=0.1, initial_accumulator_value=0.1)]
     yield ("adagrad_all", "adagrad:lr=0.1,lr_decay=0.01", groups,
            {"groups": ".*bias:lr_scale=2,lr_decay=0.1,initial_accumulator_value=0.1", "clip_norm": 1.5})
+
+
+def zoo():
+    return "lr=0.02,lr_decay=0.01,epsilon=1e-3", "lr_scale=2", torch.optim.Adagrad, dict(lr=0.02, lr_decay=0.01, eps=1e-3), dict(lr=0.04)

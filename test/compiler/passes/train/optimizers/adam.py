@@ -23,3 +23,7 @@ def cases():
     groups = lambda values: torch.optim.Adam([{"params": values[:1] + values[2:]},
                                               {"params": values[1:2], "lr": 0.02, "betas": (0.8, 0.999), "amsgrad": True}], lr=0.01, weight_decay=0.01)
     yield "adam_all", "adam:lr=0.01,weight_decay=0.01", groups, {"groups": ".*bias:lr_scale=2,beta1=0.8,amsgrad=1", "clip_norm": 1.5}
+
+
+def zoo():
+    return "lr=0.01,amsgrad=1,epsilon=1e-4", "beta1=0.8", torch.optim.Adam, dict(lr=0.01, amsgrad=True, eps=1e-4), dict(betas=(0.8, 0.999))

@@ -14,3 +14,7 @@ def cases():
                              torch.optim.AdamW(values[:1], lr=0.03, betas=(0.9, 0.99), weight_decay=0)]
     yield ("adamw_all", "adamw:lr=0.01", groups,
            {"groups": ".*bias:optimizer=sgd,lr=0.05,momentum=0.8;fc.*:beta2=0.99,lr_scale=3,weight_decay=0", "clip_norm": 1.5})
+
+
+def zoo():
+    return "lr=0.01,epsilon=1e-4", "weight_decay=0,lr=0.02", torch.optim.AdamW, dict(lr=0.01, eps=1e-4), dict(weight_decay=0, lr=0.02)

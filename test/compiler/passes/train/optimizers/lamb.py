@@ -20,3 +20,8 @@ def cases():
     yield "lamb_sums", "lamb:lr=0.01,grad_averaging=0", make(lr=0.01, grad_averaging=False, max_grad_norm=None)
     groups = lambda values: Lamb([{"params": values[:1] + values[2:]}, {"params": values[1:2], "lr": 0.02, "betas": (0.8, 0.999), "weight_decay": 0}], lr=0.01, weight_decay=0.05, max_grad_norm=None)
     yield "lamb_all", "lamb:lr=0.01,weight_decay=0.05", groups, {"groups": ".*bias:lr_scale=2,beta1=0.8,weight_decay=0", "clip_norm": 1.5}
+
+
+def zoo():
+    return ("lr=0.01,epsilon=1e-3", "weight_decay=0,lr=0.005",
+            Lamb, dict(lr=0.01, eps=1e-3, max_grad_norm=None), dict(weight_decay=0, lr=0.005))

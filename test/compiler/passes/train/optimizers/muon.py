@@ -32,3 +32,7 @@ def cases():
                              torch.optim.SGD([values[1], values[2]], lr=0.05)]
     yield ("muon_all", "muon:lr=0.02,weight_decay=0.01", groups,
            {"groups": ".*bias|conv.*:optimizer=sgd,lr=0.05;in.*:lr_scale=2,momentum=0.9", "clip_norm": 1.5})
+
+
+def zoo():
+    return "lr=0.02", "optimizer=adamw,lr=0.01,epsilon=1e-3", torch.optim.Muon, dict(lr=0.02), dict(lr=0.01, eps=1e-3)

@@ -15,3 +15,8 @@ def cases():
                                                 lr=0.003, alpha=0.95, momentum=0.9, centered=True, weight_decay=0.05)
     yield ("rmsprop_all", "rmsprop:lr=0.003,alpha=0.95,momentum=0.9,centered=1,weight_decay=0.05", groups,
            {"groups": ".*bias:lr=0.01,alpha=0.8,centered=0", "clip_norm": 1.5})
+
+
+def zoo():
+    return ("lr=0.002,epsilon=1e-3,centered=1", "momentum=0.5",
+            torch.optim.RMSprop, dict(lr=0.002, eps=1e-3, centered=True), dict(momentum=0.5))

@@ -14,3 +14,7 @@ def cases():
                                                            lr=0.01, weight_decay=0.05, warmup_steps=10)
     yield ("schedule_free_adamw_all", "schedule_free_adamw:lr=0.01,weight_decay=0.05,warmup_steps=10", groups,
            {"groups": ".*bias:lr_scale=2,weight_decay=0", "clip_norm": 1.5})
+
+
+def zoo():
+    return "lr=0.01,epsilon=1e-3", "weight_decay=0.01", schedulefree.AdamWScheduleFree, dict(lr=0.01, eps=1e-3), dict(weight_decay=0.01)

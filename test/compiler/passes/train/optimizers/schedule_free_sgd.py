@@ -14,3 +14,8 @@ def cases():
                                                          lr=0.1, weight_decay=0.05, warmup_steps=10)
     yield ("schedule_free_sgd_all", "schedule_free_sgd:lr=0.1,weight_decay=0.05,warmup_steps=10", groups,
            {"groups": ".*bias:lr_scale=2,weight_decay=0", "clip_norm": 1.5})
+
+
+def zoo():
+    return ("lr=0.2,warmup_steps=10,weight_decay=0.01", "lr_scale=0.5",
+            schedulefree.SGDScheduleFree, dict(lr=0.2, warmup_steps=10, weight_decay=0.01), dict(lr=0.1))

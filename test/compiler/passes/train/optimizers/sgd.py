@@ -15,3 +15,8 @@ def cases():
                                             lr=0.01, momentum=0.9, weight_decay=0.01)
     yield ("sgd_all", "sgd:lr=0.01,momentum=0.9,weight_decay=0.01", groups,
            {"groups": ".*bias:lr=0.005,momentum=0.5,dampening=0.1,weight_decay=0", "clip_norm": 1.5})
+
+
+def zoo():
+    return ("lr=0.05,momentum=0.9,dampening=0.1,weight_decay=0.01", "lr_scale=2,weight_decay=0",
+            torch.optim.SGD, dict(lr=0.05, momentum=0.9, dampening=0.1, weight_decay=0.01), dict(lr=0.1, weight_decay=0))
