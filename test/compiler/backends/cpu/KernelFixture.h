@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "compiler/backends/KernelCache.h"
 #include "compiler/backends/cpu/KernelFunction.h"
 #include "compiler/backends/cpu/object/BlobLoader.h"
 
@@ -42,6 +43,20 @@ private:
   std::unique_ptr<T, Free> data;
 };
 
+/// The folder that ORTC_KERNEL_CACHE names, which `tools/test` sets: a kernel that no change reaches is compiled once,
+/// however often its test runs. Null where it names none.
+inline backends::KernelCache *findKernelCache() {
+  static const std::unique_ptr<backends::KernelCache> cache = []() -> std::unique_ptr<backends::KernelCache> {
+    const char *folder = std::getenv("ORTC_KERNEL_CACHE");
+    if (!folder || !*folder)
+      return nullptr;
+    auto opened = backends::KernelCache::open(folder);
+    EXPECT_TRUE(bool(opened)) << folder;
+    return opened ? std::move(*opened) : nullptr;
+  }();
+  return cache.get();
+}
+
 /// A module under construction with a builder.
 struct KernelModule {
   KernelModule() : builder(&context) {
@@ -62,7 +77,9 @@ struct KernelModule {
 
   /// Compiles the module (once) for `target`; a failure is a failure of the test.
   LoadedBlob load(const Target &target) {
-    llvm::Expected<CodeBlob> blob = compileModule(*module, target);
+    ObjectOptions options;
+    options.cache = findKernelCache();
+    llvm::Expected<CodeBlob> blob = compileModule(*module, target, options);
     if (!blob)
       ADD_FAILURE() << llvm::toString(blob.takeError());
     llvm::Expected<LoadedBlob> loaded = LoadedBlob::load(blob ? std::move(*blob) : CodeBlob());
