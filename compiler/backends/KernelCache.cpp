@@ -69,7 +69,9 @@ Expected<std::unique_ptr<KernelCache>> KernelCache::open(const std::string &path
       failed && failed != llvm::errc::file_exists)
     return Status::refusal(name + "the folder cannot be made: " + failed.message());
   struct stat facts;
-  if (::lstat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode))
+  const std::string itself =
+      path.substr(0, path.find_last_not_of('/') + 1); // "link/" is what the link leads to
+  if (::lstat((itself.empty() ? path : itself).c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode))
     return Status::refusal(name +
                            "it is no folder, and no link is followed to code that is run; name a folder");
   if (facts.st_uid != ::geteuid())
@@ -122,7 +124,7 @@ std::optional<std::string> KernelCache::find(llvm::StringRef key) const {
   auto closes = llvm::scope_exit([&] { ::close(descriptor); });
   struct stat facts;
   if (::fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_uid != ::geteuid() ||
-      mayOthersWrite(facts))
+      mayOthersWrite(facts) || static_cast<uint64_t>(facts.st_size) > mostBytes)
     return std::nullopt;
   auto file = llvm::MemoryBuffer::getOpenFile(descriptor, place, static_cast<uint64_t>(facts.st_size),
                                               /*RequiresNullTerminator=*/false);

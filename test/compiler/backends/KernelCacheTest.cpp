@@ -99,6 +99,7 @@ TEST_F(KernelCacheTest, RefusesWhatIsNoFolder) {
   std::filesystem::create_directory(folder / "other");
   std::filesystem::create_directory_symlink(folder / "other", path);
   EXPECT_EQ(refusal(), no);
+  EXPECT_NE(KernelCache::open(path + "/").getStatus().getMessage(), "") << "the link, not where it leads";
   std::filesystem::remove_all(folder / "deep");
   folder.write("deep", "a file");
   EXPECT_EQ(refusal(), "--kernel-cache '" + path + "': the folder cannot be made: Not a directory");
@@ -128,7 +129,14 @@ TEST_F(KernelCacheTest, DamagedAndForeignEntriesAreNotThere) {
   EXPECT_FALSE(cache->find("c"));
   ASSERT_EQ(mkfifo((path + "/llvmcache-d").c_str(), 0600), 0);
   EXPECT_FALSE(cache->find("d")); // and it does not wait
-  cache->keep("b", "code of b");  // in its place
+  std::error_code failed;
+  std::filesystem::resize_file(place, uint64_t(3) << 40, failed); // which takes no room
+  if (!failed) {
+    alarm(20);
+    EXPECT_FALSE(cache->find("a")); // and nobody reads it all
+    alarm(0);
+  }
+  cache->keep("b", "code of b"); // in its place
   EXPECT_EQ(cache->find("b"), "code of b");
 }
 
