@@ -9,7 +9,10 @@
 #include <cstdint>
 #include <cstring>
 #include <fcntl.h>
+#include <mutex>
 #include <unistd.h>
+
+#include "support/HalfMade.h"
 
 namespace ortc {
 namespace {
@@ -75,31 +78,54 @@ private:
   size_t at = 0, filled = 0;
 };
 
+/// Goes on from where a guarded read has said.
+void leaveGuardedRead(const siginfo_t &info) {
+  const char *address = static_cast<const char *>(info.si_addr);
+  if (info.si_code == BUS_ADRERR && waiting && waiting->begin <= address && address < waiting->end)
+    siglongjmp(waiting->place, 1);
+}
+
 void onFault(int signal, siginfo_t *info, void *) {
+  leaveGuardedRead(*info);
   const char *address = static_cast<const char *>(info->si_addr);
   static char
       path[4200]; // the process ends before another thread could need it, or that one fares as this one
-  if (info->si_code == BUS_ADRERR && waiting && waiting->begin <= address && address < waiting->end)
-    siglongjmp(waiting->place, 1);
   if (info->si_code == BUS_ADRERR && MapsReader().find(uintptr_t(address), path, sizeof path)) {
     say(toolName);
     say(": error: ");
     say(path);
     say(": was cut while it was read; write a new file and rename it instead\n");
+    HalfMade::removeAll();
     _exit(1);
   }
   std::signal(signal, SIG_DFL); // the instruction fails again, and ends the process
+}
+
+struct sigaction before; // of guardReads()
+
+void onFaultOfLibrary(int signal, siginfo_t *info, void *) {
+  leaveGuardedRead(*info);
+  sigaction(signal, &before, nullptr); // the instruction fails again
+}
+
+void handleFaults(void (*handle)(int, siginfo_t *, void *), struct sigaction *old) {
+  struct sigaction action{};
+  action.sa_sigaction = handle;
+  // Not blocked in its own handler, which may be left by a jump.
+  action.sa_flags = static_cast<int>(SA_SIGINFO | SA_NODEFER);
+  sigaction(SIGBUS, &action, old);
 }
 
 } // namespace
 
 void guardMappedFiles(const char *tool) {
   toolName = tool;
-  struct sigaction action{};
-  action.sa_sigaction = onFault;
-  // Not blocked in its own handler, which may be left by a jump.
-  action.sa_flags = static_cast<int>(SA_SIGINFO | SA_NODEFER);
-  sigaction(SIGBUS, &action, nullptr);
+  handleFaults(onFault, nullptr);
+}
+
+void guardReads() {
+  static std::once_flag once;
+  std::call_once(once, [] { handleFaults(onFaultOfLibrary, &before); });
 }
 
 GuardedRead::GuardedRead(const void *data, size_t bytes)

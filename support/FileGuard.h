@@ -9,8 +9,12 @@ namespace ortc {
 
 /// Takes SIGBUS, for programs; libraries leave signals alone. A page of a mapped file that is no longer there
 /// then ends the process with status 1 and "TOOL: error: FILE: ...", whoever has mapped the file, unless a
-/// GuardedRead waits for it.
+/// GuardedRead waits for it. Half-made files are removed.
 void guardMappedFiles(const char *tool);
+
+/// Takes SIGBUS for guarded reads only, in the library of a host that allows it: Python does. Other faults go to
+/// whoever had SIGBUS before. Calls after the first do nothing.
+void guardReads();
 
 /// A place to go on from when bytes that are read turn out to be no longer there. One at a time in a thread.
 class GuardedRead {

@@ -349,8 +349,9 @@ Status Compilation::checkTrained() const {
 }
 
 Status Compiled::writeFile(artifact::ByteSink &sink) const {
-  ORTC_TRY(artifact::writeArtifact(artifact, sink));
-  return checkModelFiles(*this);
+  const Status written = artifact::writeArtifact(artifact, sink);
+  ORTC_TRY(checkModelFiles(*this)); // bytes of a file that was cut cannot be written
+  return written;
 }
 
 Status Compiled::writeTo(artifact::OutputFolder &folder) const {

@@ -13,6 +13,7 @@
 #include "engine/artifact/artifact_path.h"
 #include "engine/data/batches.h"
 #include "engine/data/inflate.h"
+#include "support/AtomicFile.h"
 #include "support/MappedFile.h"
 #include "test/engine/data_files.h"
 
@@ -181,6 +182,25 @@ TEST(FileGuardTest, EndsTheProcessWithAMessage) {
     EXPECT_EXIT(cutAndRead(), testing::ExitedWithCode(1),
                 "^tool: error: " + shown + ": was cut while it was read;");
   }
+}
+
+TEST(FileGuardTest, RemovesWhatIsHalfMade) {
+  TemporaryFolder folder;
+  const std::string input = folder.write("input", std::string(100000, 'x')), output = folder / "output";
+  std::shared_ptr<const MappedFile> mapped;
+  ASSERT_TRUE(MappedFile::open(input, mapped).isOk());
+  auto cutAndRead = [&] {
+    guardMappedFiles("tool");
+    AtomicFile file(output);
+    if (!file.open().isOk())
+      _exit(2);
+    std::filesystem::resize_file(input, 10);
+    const volatile uint8_t *data = mapped->getData();
+    (void)data[99999];
+    _exit(0);
+  };
+  EXPECT_EXIT(cutAndRead(), testing::ExitedWithCode(1), "was cut while it was read");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / ""), {}), 1) << "the input";
 }
 
 TEST(FileGuardTest, LeavesOtherFaultsAlone) {
