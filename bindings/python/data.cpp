@@ -87,8 +87,13 @@ static const engine::Entry *takeBatch(nb::handle batches, Session &own, const en
       throw nb::python_error();
     return nullptr;
   }
-  const uint32_t binding = own.accept(role, nb::borrow<nb::kwargs>(batch));
+  const auto named = nb::borrow<nb::kwargs>(batch);
+  const uint32_t binding = own.accept(role, named);
   if (const engine::Entry *entry = artifact.findEntry(role, binding)) {
+    for (const engine::InputSpec &input : entry->inputs) // it would be that of the batch before
+      if (!named.contains(input.name.c_str()))
+        raise(ORTC_E_NOT_FOUND,
+              "a batch has no '" + input.name + "', which the " + getEntryRoleName(role) + " step takes");
     session.accept(*entry);
     return entry;
   }
@@ -118,6 +123,9 @@ public:
       if (number == 0)
         batches = function(epoch);
       entry = takeBatch(batches, own, artifact, session, ORTC_ENTRY_EVAL);
+      if (number == 0 && !entry)
+        raise(ORTC_E_ARGUMENT,
+              "the data of an evaluation have no batch; an iterator gives its batches only once");
     }));
     if (entry)
       rows = entry->inputs.empty() || entry->inputs[0].shape.empty() ? 1 : entry->inputs[0].shape[0];
@@ -167,11 +175,20 @@ public:
   Status addSlice(const engine::FindTensor &find, int64_t rows, int64_t batch) override {
     return pending.run([&] {
       nb::object found = function(makeDict(outputs, find, rows, batch), makeDict(inputs, find, rows, batch));
-      if (!nb::isinstance<nb::tuple>(found) || nb::len(found) != 2)
-        raise(ORTC_E_ARGUMENT, "a metric's function has given " + std::string(nb::repr(found).c_str()) +
-                                   ", but must give a sum and a count");
-      total += nb::cast<double>(nb::float_(nb::object(found[0])));
-      count += nb::cast<double>(nb::float_(nb::object(found[1])));
+      double numbers[2] = {0, -1};
+      if (nb::isinstance<nb::tuple>(found) && nb::len(found) == 2)
+        for (size_t i = 0; i < 2; ++i)
+          if (numbers[i] = PyFloat_AsDouble(nb::object(found[i]).ptr()); PyErr_Occurred()) {
+            PyErr_Clear();
+            numbers[1] = -1;
+            break;
+          }
+      if (!(numbers[1] >= 0))
+        raise(ORTC_E_ARGUMENT,
+              "a metric's function has given " + std::string(nb::repr(found).c_str()) +
+                  ", but must give a sum and a count, two numbers of which the second is at least 0");
+      total += numbers[0];
+      count += numbers[1];
     });
   }
   double compute() override { return count ? total / count : std::numeric_limits<double>::quiet_NaN(); }

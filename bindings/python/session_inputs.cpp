@@ -153,6 +153,11 @@ void Session::give(uint32_t role, const nb::args *positional, const nb::kwargs &
     next->array = Array((*positional)[i], spec->name, use);
   }
   for (auto [key, value] : named) {
+    if (!PyUnicode_Check(key.ptr()) || !PyUnicode_AsUTF8(key.ptr())) {
+      PyErr_Clear();
+      throw nb::type_error(
+          ("the name of an input is " + std::string(nb::repr(key).c_str()) + ", but must be a text").c_str());
+    }
     next->name = nb::borrow<nb::str>(key);
     const Spec *spec = findSpec(likely, role, *next);
     if (!spec) {

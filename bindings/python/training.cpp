@@ -11,6 +11,7 @@
 
 #include "bindings/python/errors.h"
 #include "engine/session/averages.h"
+#include "support/FileGuard.h"
 #include "support/FormatNames.h"
 
 namespace nb = nanobind;
@@ -35,6 +36,7 @@ Training::Training(nb::object of, const std::string &path, nb::object tell)
         return called.isOk() ? status : ORTC_E_STATE;
       },
       session);
+  guardReads(); // of data in files
   options.artifact = path;
   options.data = "train";
   options.evalData = "eval";
@@ -51,13 +53,34 @@ void Training::check(const Status &status, ortc_status otherwise) {
   python::check(status, otherwise);
 }
 
+template <typename Function> Status Training::call(Function function) {
+  Status called = pending.run([&] {
+    function();
+    if (getpid() != process)
+      raise(ORTC_E_STATE, "the fit is another process's; a forked child makes a trainer of its own");
+  });
+  if (!called.isOk() && (pending.isExit() || getpid() != process))
+    trainer->abandon();
+  return called;
+}
+
 // ---- Options.
 
 template <typename Value> static std::optional<Value> take(nb::handle value) {
   return value.is_none() ? std::optional<Value>() : std::optional<Value>(nb::cast<Value>(value));
 }
 
+void Training::checkIdle(bool mayTrain) const {
+  if (trainer && trainer->isEvaluating())
+    raise(ORTC_E_STATE, "an evaluation of this trainer goes on; evaluate, fit, save and load after it");
+  if (trainer && trainer->isTraining() && !(mayTrain && fitting == std::this_thread::get_id()))
+    raise(ORTC_E_STATE,
+          "a fit of this trainer goes on; until its end only callbacks may evaluate and save, and stop "
+          "ends it");
+}
+
 void Training::set(const nb::kwargs &given) {
+  checkIdle(/*mayTrain=*/false);
   for (auto [key, value] : given) {
     const std::string name = nb::cast<std::string>(key);
     if (name == "shuffle")
@@ -73,7 +96,7 @@ void Training::set(const nb::kwargs &given) {
       options.rate = nullptr;
       if (!rate.is_none())
         options.rate = [this](int64_t step, double &chosen) {
-          return pending.run([&] { chosen = nb::cast<double>(rate(step)); });
+          return call([&] { chosen = nb::cast<double>(rate(step)); });
         };
     } else if (name == "lr_schedule" &&
                take<std::string>(value).value_or("").starts_with(engine::Plateau::kName))
@@ -208,6 +231,7 @@ void Training::begin() {
 }
 
 nb::tuple Training::load(const std::string &path) {
+  checkIdle(/*mayTrain=*/false);
   engine::LoadResult loaded;
   notes.clear();
   check(trainer->resume(path, loaded), ORTC_E_FORMAT);
@@ -224,6 +248,7 @@ void Training::checkWeights(const std::string &kind) const {
 }
 
 void Training::plan(std::optional<int64_t> epochs, std::optional<int64_t> steps) {
+  checkIdle(/*mayTrain=*/false);
   options.epochs = steps ? std::nullopt : epochs;
   options.steps = steps;
   if (hasEval)
@@ -232,6 +257,9 @@ void Training::plan(std::optional<int64_t> epochs, std::optional<int64_t> steps)
 }
 
 bool Training::train() {
+  checkIdle(/*mayTrain=*/false);
+  fitting = std::this_thread::get_id();
+  process = getpid();
   interrupted = 0;
   const Status trained = trainer->train();
   const bool wasInterrupted = interrupted != 0;
@@ -240,9 +268,15 @@ bool Training::train() {
   return wasInterrupted;
 }
 
-void Training::save(const std::string &path) { check(trainer->saveFile(path), ORTC_E_IO); }
+void Training::save(const std::string &path) {
+  checkIdle(/*mayTrain=*/true);
+  check(trainer->saveFile(path), ORTC_E_IO);
+}
 
 nb::dict Training::evaluate(nb::object source, const std::string &weights) {
+  checkIdle(/*mayTrain=*/true);
+  if (!trainer->isTraining())
+    process = getpid();
   const engine::Entry &entry = findEntry(ORTC_ENTRY_EVAL);
   checkWeights(weights);
   double averaged = 1;
@@ -290,10 +324,7 @@ static void put(nb::dict &event, const EventFields &fields) {
 }
 
 Status Training::tellPython(const char *method, const nb::dict &event) {
-  Status told = pending.run([&] { teller(method, event); });
-  if (!told.isOk() && pending.isExit())
-    trainer->abandon();
-  return told;
+  return call([&] { teller(method, event); });
 }
 
 Status Training::tellStep(const engine::StepEvent &step) {
@@ -336,13 +367,10 @@ Status Training::endEpoch(const engine::EpochEnd &end) {
 }
 
 Status Training::poll() {
-  Status polled = pending.run([] {
+  return call([] {
     if (PyErr_CheckSignals() != 0)
       throw nb::python_error();
   });
-  if (!polled.isOk() && pending.isExit())
-    trainer->abandon();
-  return polled;
 }
 
 int Training::visit(visitproc visit, void *argument) const {

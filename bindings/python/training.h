@@ -8,6 +8,8 @@
 #include <nanobind/nanobind.h>
 #include <optional>
 #include <string>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "bindings/python/data.h"
@@ -17,7 +19,9 @@
 namespace ortc::python {
 
 /// The calls come in this order: set() and openTrain(), openEval(), addMetric(); begin(); then the others. Whatever of
-/// Python fails on the way is raised as it was. `tell` is called with the name of a method of callbacks and an event.
+/// Python fails on the way is raised as it was. Functions of Python that are called on the way, and other threads, may
+/// come back: what the engine is in the middle of is a StateError then. `tell` is called with the name of a method of
+/// callbacks and an event.
 class Training : private engine::Observer {
 public:
   /// `session` is one of ortc.Session, with whose Program `path` was opened.
@@ -73,10 +77,14 @@ private:
   void note(const std::string &) override {}
   void noteFollowing(const std::string &text) override { notes.push_back(text); }
 
+  /// Calls a function of Python in the middle of a fit, which a forked child ends there without saving.
+  template <typename Function> Status call(Function function);
   Status tellPython(const char *method, const nanobind::dict &event);
   void openSlices(const char *argument, nanobind::object source, const engine::Entry &entry,
                   engine::Remainder remainder, Slices &slices);
   const engine::Entry &findEntry(uint32_t role) const;
+  /// Raises within an evaluation, and within a fit: one of this thread's may be fine.
+  void checkIdle(bool mayTrain) const;
   void follow();
   /// Refuses averages that the artifact does not have.
   void checkWeights(const std::string &kind) const;
@@ -99,6 +107,8 @@ private:
   std::vector<std::string> notes;
   std::vector<std::pair<std::string, std::string>> files;
   std::unique_ptr<engine::Trainer> trainer;
+  std::thread::id fitting; ///< the thread of train()
+  int process = 0;         ///< of train(), or of an evaluation without
 };
 
 void bindTraining(nanobind::module_ &module);

@@ -16,15 +16,14 @@ static void await(std::condition_variable &condition, std::unique_lock<std::mute
 
 void Feeder::start(size_t room, int64_t count, Fill fill) {
   stop();
-  isStopped = false;
-  filled = taken = free = 0;
-  failure = Status();
-  feeds.resize(std::max<size_t>(room, 2));
-  thread = std::thread([this, count, fill = std::move(fill)] { run(count, fill); });
+  reading = std::make_unique<Reading>();
+  reading->feeds.resize(std::max<size_t>(room, 2));
+  reading->thread =
+      std::thread([of = reading.get(), count, fill = std::move(fill)] { of->run(count, fill); });
 }
 
 /// Waking a thread takes microseconds, so one that has found no room waits until half of it is free.
-void Feeder::run(int64_t count, const Fill &fill) {
+void Feeder::Reading::run(int64_t count, const Fill &fill) {
   auto room = int64_t(feeds.size());
   for (int64_t n = 0; n < count; ++n) {
     {
@@ -45,25 +44,31 @@ void Feeder::run(int64_t count, const Fill &fill) {
 }
 
 Status Feeder::take(const Feed *&feed) {
-  std::unique_lock lock(mutex);
-  free = taken;
-  if (filled - free <= int64_t(feeds.size()) / 2)
-    isEmpty.notify_one();
-  await(isFull, lock, [&] { return filled > taken || !failure.isOk(); });
-  if (filled == taken)
-    return failure;
-  feed = &feeds[size_t(taken++ % int64_t(feeds.size()))];
+  Reading &of = *reading;
+  std::unique_lock lock(of.mutex);
+  of.free = of.taken;
+  if (of.filled - of.free <= int64_t(of.feeds.size()) / 2)
+    of.isEmpty.notify_one();
+  await(of.isFull, lock, [&] { return of.filled > of.taken || !of.failure.isOk(); });
+  if (of.filled == of.taken)
+    return of.failure;
+  feed = &of.feeds[size_t(of.taken++ % int64_t(of.feeds.size()))];
   return Status();
 }
 
 void Feeder::stop() {
+  if (reading && reading->owner != getpid()) // its thread, which is not here, may hold the mutex for ever
+    (void)reading.release();
+  if (!reading)
+    return;
   {
-    std::lock_guard lock(mutex);
-    isStopped = true;
-    isEmpty.notify_one();
+    std::lock_guard lock(reading->mutex);
+    reading->isStopped = true;
+    reading->isEmpty.notify_one();
   }
-  if (thread.joinable())
-    thread.join();
+  if (reading->thread.joinable()) // it was started
+    reading->thread.join();
+  reading.reset();
 }
 
 } // namespace ortc::engine

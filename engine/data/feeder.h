@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "support/Status.h"
@@ -23,7 +25,7 @@ struct Feed {
 };
 
 /// One thread that fills feeds, in the order of the steps that take them. What the bytes are does not depend on when
-/// they are read.
+/// they are read. A forked child may only stop it, or begin anew.
 class Feeder {
 public:
   /// Fills the next feed; on the thread.
@@ -39,19 +41,23 @@ public:
   void start(size_t room, int64_t count, Fill fill);
   /// Waits for the next feed, which stays until the next call. Fails where filling it has failed.
   Status take(const Feed *&feed);
-  /// Ends the thread, when the feed that it fills is full.
+  /// Ends the thread, when the feed that it fills is full. Feeds are gone then.
   void stop();
 
 private:
-  void run(int64_t count, const Fill &fill);
+  struct Reading {
+    void run(int64_t count, const Fill &fill);
 
-  std::vector<Feed> feeds;
-  std::thread thread;
-  std::mutex mutex;
-  std::condition_variable isFull, isEmpty;
-  int64_t filled = 0, taken = 0, free = 0; ///< all of them ever; `free`: taken, and not in use
-  bool isStopped = false;
-  Status failure;
+    std::vector<Feed> feeds;
+    std::mutex mutex;
+    std::condition_variable isFull, isEmpty;
+    int64_t filled = 0, taken = 0, free = 0; ///< all of them ever; `free`: taken, and not in use
+    bool isStopped = false;
+    Status failure;
+    std::thread thread;
+    const int owner = getpid(); ///< the process that has the thread
+  };
+  std::unique_ptr<Reading> reading; ///< null: nothing is read
 };
 
 } // namespace ortc::engine

@@ -330,7 +330,7 @@ Status Session::loadPeftFolder(const std::string &folder, LoadResult &result) {
   return Status();
 }
 
-Status Session::load(const std::string &path, LoadResult &result) {
+Status Session::load(const std::string &path, LoadResult &result, const CheckMetadata &check) {
   result = LoadResult();
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
@@ -338,6 +338,8 @@ Status Session::load(const std::string &path, LoadResult &result) {
   std::unique_ptr<DataSource>
       strict; // sees keys that are there twice, too, for which the runtime has no memory
   ORTC_TRY(openSafetensors(path, strict));
+  if (check)
+    ORTC_TRY(check(strict->getMetadata()));
   Scalars before = readScalars(artifact->getProgram(), get());
   ortc_load_info info = ORTC_INIT(ortc_load_info);
   info.metadata_context = &result.metadata;

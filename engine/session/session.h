@@ -33,6 +33,9 @@ struct LoadResult {
       notes; ///< what a training that goes on should say: values that it replaces, state that is dropped
 };
 
+/// Refuses what a training cannot go on from.
+using CheckMetadata = std::function<Status(const Metadata &metadata)>;
+
 /// Reads what Session::feed() takes.
 Status fill(const Batches &batches, int64_t slice, const Order *order, Feed &feed);
 
@@ -73,8 +76,9 @@ public:
   /// A view of an input or output; its type is None when the entry has no value of that name.
   TensorView view(const Entry &entry, const std::string &name);
 
-  /// A checkpoint, or a folder of PEFT's with adapters for all that the artifact has.
-  Status load(const std::string &path, LoadResult &result);
+  /// A checkpoint, or a folder of PEFT's with adapters for all that the artifact has. `check` sees the metadata of a
+  /// checkpoint before anything changes.
+  Status load(const std::string &path, LoadResult &result, const CheckMetadata &check = nullptr);
   Status save(const std::string &path, const Metadata &metadata);
   Status getScalar(const std::string &name, double &value);
   Status setScalar(const std::string &name, double value);

@@ -15,6 +15,7 @@ bool Trainer::isEvaluationDue() const {
 
 Status Trainer::evaluateWith(const Entry &entry, SliceSource &source, const std::string &weights,
                              Evaluation &result, bool &isAveraged) {
+  const Raised isIn(evaluating);
   AveragesInPlace averages;
   ORTC_TRY(averages.take(artifact, session, weights));
   isAveraged = averages.isTaken();

@@ -11,6 +11,7 @@
 namespace ortc::engine {
 
 Status Trainer::train() {
+  const Raised isIn(training);
   started = epochStarted = Clock::now();
   if (parts.profiler)
     parts.profiler->start(stepsWanted, artifact.readKernels().kernels.size());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/session/tensor_roles.h"
 #include "support/Spec.h"
 #include "support/Text.h"
 
@@ -18,6 +19,35 @@ Trainer::Trainer(const TrainOptions &options, const TrainingParts &parts, Observ
 }
 
 Status Trainer::resume(const std::string &path, LoadResult &loaded) {
+  const Position stood = position;
+  const Follower followed = follower;
+  const std::string from = loadedFrom;
+  const int64_t saved = savedStep, evaluated = evaluatedStep;
+  const bool ended = hasEndedEpoch;
+  const std::optional<double> taken = takenRate;
+  Status begun = begin(path, loaded);
+  if (!begun.isOk()) {
+    position = stood, follower = followed, loadedFrom = from;
+    savedStep = saved, evaluatedStep = evaluated, hasEndedEpoch = ended, takenRate = taken;
+  }
+  return begun;
+}
+
+/// Before the session has anything of a checkpoint with the state of a training.
+Status Trainer::checkMetadata(const Metadata &metadata, const std::string &path) const {
+  std::optional<Position> stored;
+  std::vector<std::string> notes;
+  const bool hasState = std::any_of(metadata.begin(), metadata.end(), [](const auto &entry) {
+    return entry.first.starts_with(kRoleKey) && entry.second == getRoleName(TensorRole::State);
+  });
+  if (!hasState)
+    return Status();
+  ORTC_TRY(parsePosition(metadata, path, stored));
+  Follower read = follower;
+  return stored ? readFollower(metadata, path, read, notes) : Status();
+}
+
+Status Trainer::begin(const std::string &path, LoadResult &loaded) {
   loadedFrom = path;
   position = Position();
   position.items = parts.data ? parts.data->getItems() : 0;
@@ -33,7 +63,7 @@ Status Trainer::resume(const std::string &path, LoadResult &loaded) {
   follower.begin(following);
   Metadata metadata; // where it says where the training stood
   if (!path.empty()) {
-    ORTC_TRY(session.load(path, loaded));
+    ORTC_TRY(session.load(path, loaded, [&](const Metadata &stored) { return checkMetadata(stored, path); }));
     if (!loaded.unused.empty())
       observer.note(loaded.unused);
     for (const std::string &note : loaded.notes)
@@ -86,28 +116,39 @@ Status Trainer::takePosition(const LoadResult &loaded, const std::string &path, 
   return Status();
 }
 
-/// The goal of the checkpoint may be one that no flag has named.
-Status Trainer::resumeFollower(const Metadata &metadata, const std::string &path) {
-  std::vector<std::string> notes;
-  ORTC_TRY(follower.resume(metadata, path, notes));
-  for (const std::string &note : notes)
-    observer.noteFollowing(note);
-  if (follower.hasPlateau() && !options.follow.plateau && (options.lr || options.schedule || options.rate))
-    follower.dropPlateau();
+/// Goes on with `read`, which has begun.
+Status Trainer::readFollower(const Metadata &metadata, const std::string &path, Follower &read,
+                             std::vector<std::string> &notes) const {
+  ORTC_TRY(read.resume(metadata, path, notes));
+  if (read.hasPlateau() && !options.follow.plateau && (options.lr || options.schedule || options.rate))
+    read.dropPlateau();
   if (!parts.evalEntry)
-    return follower.hasPlateau()
+    return read.hasPlateau()
                ? Status::refusal(path + ": its learning rate follows evaluations, and there are none; give "
                                         "--eval-data, or --lr for a constant rate")
                : Status();
+  const std::string goal = read.getGoal().metric;
+  const std::vector<std::string> figures = listFigures(artifact);
+  if (read.isActive() && std::find(figures.begin(), figures.end(), goal) == figures.end() &&
+      Goal::isOfLoss(goal))
+    return Status::refusal("--best " + read.getGoal().format() + ": there is no " + goal + " in " +
+                           artifact.getPath() + "; any --metric goes, too; " + describeNames(goal, figures));
+  return Status();
+}
+
+/// The goal of the checkpoint may be one that no flag has named.
+Status Trainer::resumeFollower(const Metadata &metadata, const std::string &path) {
+  std::vector<std::string> notes;
+  ORTC_TRY(readFollower(metadata, path, follower, notes));
+  for (const std::string &note : notes)
+    observer.noteFollowing(note);
+  if (!parts.evalEntry)
+    return Status();
   if (follower.isExhausted())
     observer.note(path + ": the training has ended early there; a larger --patience, or none, goes on");
-  const std::string &goal = follower.getGoal().metric;
+  const std::string goal = follower.getGoal().metric;
   const std::vector<std::string> figures = listFigures(artifact);
-  bool isFigure = std::find(figures.begin(), figures.end(), goal) != figures.end();
-  if (follower.isActive() && !isFigure && Goal::isOfLoss(goal))
-    return Status::refusal("--best " + follower.getGoal().format() + ": there is no " + goal + " in " +
-                           artifact.getPath() + "; any --metric goes, too; " + describeNames(goal, figures));
-  if (follower.isActive() && !isFigure)
+  if (follower.isActive() && std::find(figures.begin(), figures.end(), goal) == figures.end())
     ORTC_TRY(parts.evalMetrics.add(goal));
   return checkMetrics(artifact, *parts.evalEntry, parts.evalMetrics);
 }

@@ -43,6 +43,18 @@ struct TrainingParts {
   bool hasMetrics = true;       ///< the observer wants the numbers of steps beside the loss
 };
 
+/// Makes a flag true for as long as it is there.
+class Raised {
+public:
+  explicit Raised(bool &flag) : flag(flag) { flag = true; }
+  ~Raised() { flag = false; }
+  Raised(const Raised &) = delete;
+  Raised &operator=(const Raised &) = delete;
+
+private:
+  bool &flag;
+};
+
 /// resume() comes first; then plan() and train(), any number of times: each pair is a run. Options are read anew by
 /// each of them. Ctrl-C, which makes `interrupted` nonzero, ends train() after the step in progress.
 class Trainer {
@@ -50,7 +62,7 @@ public:
   Trainer(const TrainOptions &options, const TrainingParts &parts, Observer &observer,
           const volatile std::sig_atomic_t &interrupted);
 
-  /// Begins from a checkpoint, or with "" from what the session has.
+  /// Begins from a checkpoint, or with "" from what the session has. A file that it refuses leaves it where it was.
   Status resume(const std::string &path, LoadResult &loaded);
   /// Refuses what can be refused before the first step: `options` say how many steps there are.
   Status plan();
@@ -75,7 +87,9 @@ public:
   int64_t getEpoch() const { return position.epoch + (hasEndedEpoch && !parts.stream); }
   int64_t getSlice() const { return hasEndedEpoch ? 0 : position.slice; }
   int64_t getStepsDone() const { return stepsDone; }
-  bool isDiverged() const { return isNotFinite; } ///< the last failure is one of numbers that are not finite
+  bool isDiverged() const { return isNotFinite; }  ///< the last failure is one of numbers that are not finite
+  bool isTraining() const { return training; }     ///< train() goes on
+  bool isEvaluating() const { return evaluating; } ///< evaluateWith() does; parameters may be averages
   bool isShuffled() const { return position.shuffle; }
   uint64_t getSeed() const { return position.seed; }
   const Follower &getFollower() const { return follower; }
@@ -95,8 +109,12 @@ private:
   };
 
   // train_setup.cpp
+  Status begin(const std::string &path, LoadResult &loaded);
+  Status checkMetadata(const Metadata &metadata, const std::string &path) const;
   Status takePosition(const LoadResult &loaded, const std::string &path, Metadata &metadata);
   Status resumeFollower(const Metadata &metadata, const std::string &path);
+  Status readFollower(const Metadata &metadata, const std::string &path, Follower &read,
+                      std::vector<std::string> &notes) const;
   Status readCounters(const std::string &path);
   Status countSteps();
   Status planRates();
@@ -155,6 +173,7 @@ private:
   std::optional<double> takenRate;  ///< the --lr that a plateau began with
   int64_t savedStep = -1, evaluatedStep = -1;
   bool isStopped = false, isAbandoned = false;
+  bool training = false, evaluating = false;
   bool hasEndedEpoch = false; ///< with the last step
   FiniteCheck finite;
   bool isFinitenessKnown = false; ///< `finite` has begun

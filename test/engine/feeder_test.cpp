@@ -3,6 +3,8 @@
 #include <atomic>
 #include <chrono>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "engine/data/feeder.h"
 
@@ -55,4 +57,26 @@ TEST(FeederTest, EndsBeforeItsLastFeed) {
     EXPECT_TRUE(feeder.take(feed).isOk());
   }
   EXPECT_LE(filled, 4);
+}
+
+/// A fork of a process that has its thread in the middle of something.
+TEST(FeederTest, AForkedChildStopsItAndBeginsAnew) {
+  std::atomic<int64_t> filled = 0;
+  Feeder feeder;
+  feeder.start(3, INT64_MAX, count(filled));
+  const Feed *feed = nullptr;
+  ASSERT_TRUE(feeder.take(feed).isOk());
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20); // a wait for a thread that is not there has no end
+    feeder.stop();
+    feeder.start(3, INT64_MAX, count(filled));
+    const bool isFine = feeder.take(feed).isOk();
+    feeder.stop();
+    _exit(isFine ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(feeder.take(feed).isOk()) << "the parent goes on";
 }

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ortc._checks import check_text
 from ortc._errors import ArgumentError, ShapeError
 
 Batch = dict[str, Any]
@@ -33,16 +34,26 @@ def _flatten(source: Mapping[str, Any]) -> Batch:
 
 
 def _list_arrays(source: Mapping[str, Any], inputs: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Dense ones in the byte order of the machine; without those of texts and objects, which no input has."""
+    """Dense ones in the byte order of the machine; without those of texts, times and objects, which no input has."""
     arrays: dict[str, NDArray[Any]] = {}
     for name, given in source.items():
+        check_text("the name of an array", name)
         values = np.asarray(given)
-        if values.dtype.kind not in "OSU":
+        if values.dtype.kind not in "OSUMm":
             arrays[name] = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
         elif name in inputs:
             advice = "number the classes, as np.unique(labels, return_inverse=True) does"
             raise ShapeError(f"'{name}' is {values.dtype}, but must be of numbers; {advice}")
     return arrays
+
+
+def _name_arrays(batch: Any, inputs: Sequence[str]) -> Batch:
+    if isinstance(batch, Mapping):
+        return _flatten(batch)
+    if isinstance(batch, (tuple, list)) and len(batch) == len(inputs):
+        return dict(zip(inputs, batch, strict=True))
+    what = f"{len(batch)} arrays" if isinstance(batch, (tuple, list)) else f"of type {type(batch).__name__}"
+    raise ArgumentError(f"a batch is {what}, but must be a dict of arrays by name, or a tuple of {', '.join(inputs)}")
 
 
 def open_source(data: Data, inputs: Sequence[str]) -> Source:
@@ -60,6 +71,6 @@ def open_source(data: Data, inputs: Sequence[str]) -> Source:
 
     def begin(epoch: int) -> Iterator[Batch]:
         for batch in data(epoch) if callable(data) else data:
-            yield _flatten(batch) if isinstance(batch, Mapping) else dict(zip(inputs, batch, strict=True))
+            yield _name_arrays(batch, inputs)
 
     return begin

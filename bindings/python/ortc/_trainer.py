@@ -180,7 +180,8 @@ class Trainer:
             self._training.set(lr=None, rate=lambda step: check_rate(f"lr({step})", function(step)))
         else:
             self._training.set(lr=None if rate is None else check_rate("lr", rate), rate=None)
-        self._training.set(eval_every=self.eval_every, eval_weights=self.eval_weights)
+        weights = None if self.eval_weights is None else check_text("eval_weights", self.eval_weights)
+        self._training.set(eval_every=_check_count("eval_every", self.eval_every), eval_weights=weights)
 
     # ---- Where it stands.
 
@@ -229,17 +230,25 @@ class Trainer:
         self._set_options()
         self._training.plan(epochs, steps)
         first = len(self.history)
-        for callback in self.callbacks:
-            callback.on_begin(self)
-        try:
-            with self._listen():
-                is_interrupted = self._training.train()
-        finally:
-            for callback in self.callbacks:
-                callback.on_end(self)
+        with self._begin_callbacks(), self._listen():
+            is_interrupted = self._training.train()
         if is_interrupted:
             raise KeyboardInterrupt
         return self.history[first:]
+
+    @contextlib.contextmanager
+    def _begin_callbacks(self) -> Iterator[None]:
+        """Those that have begun are ended, in their order, whatever fails."""
+        begun: list[Callback] = []
+        try:
+            for callback in self.callbacks:
+                callback.on_begin(self)
+                begun.append(callback)
+            yield
+        finally:
+            with contextlib.ExitStack() as ends:
+                for callback in reversed(begun):
+                    ends.callback(callback.on_end, self)
 
     @contextlib.contextmanager
     def _listen(self) -> Iterator[None]:

@@ -288,6 +288,24 @@ class RefusalsTest(unittest.TestCase):
             with self.assertRaisesRegex(ortc.FormatError, f"its metadata has '{key}' = 'x', which no training has saved"):
                 ortc.Trainer(folder, TRAIN, TEST).load(bad)
 
+    def test_a_checkpoint_that_is_refused_changes_nothing(self):
+        folder, path, bad = compile_digits(), WORK / "refused.safetensors", WORK / "refused-bad.safetensors"
+        first = ortc.Trainer(folder, TRAIN, TEST, best="accuracy:max", lr_schedule="plateau")
+        first.fit(steps=30)
+        first.save(path)
+        metadata = {name: value for name, value in read_checkpoint(path)[0].items() if name.startswith("run.")}
+        undisturbed = ortc.Trainer(folder, TRAIN, seed=3)
+        undisturbed.fit(steps=9)
+        for change in ({"run.step": "x"}, {"run.slice": "9999"}, {"run.best": "x"}, {"run.schedule": ""}, {}):
+            first.session.save(bad, metadata | change)
+            trainer = ortc.Trainer(folder, TRAIN, seed=3)
+            trainer.fit(steps=5)
+            with self.assertRaises(ortc.Error):  # the last one for its plateau, which needs evaluations
+                trainer.load(bad)
+            self.assertEqual((trainer.step, trainer.seed), (5, 3))
+            trainer.fit(steps=4)
+            self.assertEqual(trainer.session.to_bytes(), undisturbed.session.to_bytes())
+
 
 if __name__ == "__main__":
     unittest.main()

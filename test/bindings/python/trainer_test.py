@@ -215,6 +215,32 @@ class CallbacksTest(unittest.TestCase):
         ortc.Trainer(compile_digits(), TRAIN, callbacks=[log]).fit(steps=1)
         self.assertEqual(len(read_steps(WORK / "events.jsonl")), 1)
 
+    def test_those_that_have_begun_are_ended(self):
+        """Also where another one fails to begin, or to end."""
+        told = []
+
+        class Tells(callbacks.Callback):
+            def __init__(self, name, fails=""):
+                self.name = name
+                self.fails = fails
+
+            def tell(self, what):
+                told.append(what + self.name)
+                if self.fails == what:
+                    raise ValueError(what)
+
+            def on_begin(self, trainer):
+                self.tell("begin ")
+
+            def on_end(self, trainer):
+                self.tell("end ")
+
+        for fails, wanted in (("begin ", ["begin a", "begin b", "end a"]), ("end ", ["begin a", "begin b", "begin c", "end a", "end b", "end c"])):
+            told.clear()
+            with self.assertRaisesRegex(ValueError, fails):
+                ortc.Trainer(compile_digits(), TRAIN, callbacks=[Tells("a"), Tells("b", fails), Tells("c")]).fit(steps=1)
+            self.assertEqual(told, wanted)
+
     def test_a_failed_fit_ends_its_callbacks(self):
         arrays = load_arrays(TRAIN)
         arrays["label"][100] = 12
@@ -364,6 +390,61 @@ class RefusedTest(unittest.TestCase):
             self.assertEqual(trainer.step, 0)
             trainer.fit(steps=np.int64(2))
             self.assertEqual(trainer.step, 2)
+
+    def test_data_that_are_cut(self):
+        """By another program, while steps or evaluations read them."""
+        for cut in ("train", "eval"):
+            path = WORK / f"cut-{cut}.npz"
+            with np.load(TRAIN) as file:
+                np.savez(path, **{name: np.tile(file[name], (40,) + (1,) * (file[name].ndim - 1)) for name in file.files})
+
+            class Cut(callbacks.Callback):
+                def on_step(self, trainer, event, path=path):
+                    if event["step"] == 3:
+                        os.truncate(path, 4096)
+
+            trainer = ortc.Trainer(compile_digits(), **{"train": TRAIN, "eval": TEST, cut: path}, callbacks=[Cut()])
+            with self.assertRaisesRegex(ortc.Error, "npz: has changed since it was opened; while a file is in use, write a new one"):
+                trainer.fit(epochs=2)
+
+    def test_batches_that_are_none(self):
+        batch, take = make_batch(), "but must be a dict of arrays by name, or a tuple of pixels, label"
+        pixels = {"pixels": batch["pixels"]}
+        for error, text, batches in (
+            (ortc.NotFoundError, "a batch has no 'label', which the STEP step takes", [batch, pixels]),
+            (TypeError, "the name of an input is 1, but must be a text", [batch, {**batch, 1: batch["label"]}]),
+            (TypeError, r"the name of an input is '\\ud800', but must be a text", [{**batch, "\ud800": batch["label"]}]),
+            (ortc.ArgumentError, f"a batch is 1 arrays, {take}", [(batch["pixels"],)]),
+            (ortc.ArgumentError, f"a batch is 3 arrays, {take}", [(batch["pixels"], batch["label"], 1)]),
+            (ortc.ArgumentError, f"a batch is of type int, {take}", b"abc"),
+            (ortc.ArgumentError, f"a batch is of type ndarray, {take}", batch["pixels"]),
+            (ortc.ArgumentError, "have no batch.*; an iterator gives its batches only once", []),
+        ):
+            with self.assertRaisesRegex(error, text.replace("STEP", "train")):
+                ortc.Trainer(compile_digits(), batches).fit()
+            with self.assertRaisesRegex(error, text.replace("STEP", "eval")):
+                ortc.Trainer(compile_digits(), TRAIN).evaluate(batches)
+        with self.assertRaisesRegex(ortc.ArgumentError, "the name of an array is 1, but must be a text"):
+            ortc.Trainer(compile_digits(), {**batch, 1: batch["label"]})
+        with self.assertRaisesRegex(ortc.ShapeError, "'label' is datetime64.ns., but must be of numbers"):
+            ortc.Trainer(compile_digits(), {**batch, "label": batch["label"].astype("M8[ns]")})
+
+    def test_options_that_are_changed(self):
+        trainer = ortc.Trainer(compile_digits(), TRAIN, TEST)
+        for name, value, text in (("eval_every", -1, "eval_every is -1, but must be a whole number from 1"), ("eval_every", "x", "eval_every is 'x'"),
+                                  ("eval_weights", 3, "eval_weights is 3, but must be a text"), ("lr", float("nan"), "lr is nan")):
+            setattr(trainer, name, value)
+            with self.assertRaisesRegex(ortc.ArgumentError, text):
+                trainer.fit(steps=1)
+            setattr(trainer, name, None)
+
+    def test_numbers_of_metrics(self):
+        for value in (None, (1,), ("3", "4"), (1j, 1), (1.0, -1.0), (1.0, float("nan")), (10**400, 1), (np.ones(3), 1)):
+            with self.assertRaisesRegex(ortc.ArgumentError, "a metric's function has given .*, but must give a sum and a count"):
+                ortc.Trainer(compile_digits(), TRAIN, TEST, metrics=[("mine", lambda outputs, inputs, value=value: value)]).evaluate()
+        for value in ((3, 2), (np.float32(3), np.int64(2)), (np.array(3.0), True + True)):
+            trainer = ortc.Trainer(compile_digits(), TRAIN, TEST, metrics=[("mine", lambda outputs, inputs, value=value: value)])
+            self.assertEqual(trainer.evaluate()["mine"], 1.5)
 
     def test_metrics_of_taken_names(self):
         def measure(outputs, inputs):
