@@ -19,8 +19,8 @@ static cpu::Target makeThreadTarget(const GeneratorOptions &options) {
   return target;
 }
 
-FailureOr<GpuKernel> generateChunks(ModuleOp module, func::FuncOp function, const Processor &processor,
-                                    const GeneratorOptions &options) {
+LogicalResult generateChunks(KernelBuilder &kernel, ModuleOp module, func::FuncOp function,
+                             const GeneratorOptions &options) {
   std::string name = function.getSymName().str();
   cpu::GeneratorOptions generator;
   generator.numerics = options.numerics;
@@ -32,7 +32,6 @@ FailureOr<GpuKernel> generateChunks(ModuleOp module, func::FuncOp function, cons
   auto chunk = module.lookupSymbol<func::FuncOp>(info->name);
   int64_t workspace = info->workspaceBytesPerWorker;
   chunk->removeAttr(cpu::kKernelAttribute);
-  KernelBuilder kernel(module, function, processor, options);
   kernel.reserveScratch(workspace * info->chunks);
   kernel.launchThreads(
       info->chunks, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value i) {
@@ -43,7 +42,7 @@ FailureOr<GpuKernel> generateChunks(ModuleOp module, func::FuncOp function, cons
         operands.push_back(i);
         func::CallOp::create(b, chunk, operands);
       });
-  return kernel.take();
+  return success();
 }
 
 } // namespace ortc::gpu

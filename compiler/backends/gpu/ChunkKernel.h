@@ -6,9 +6,9 @@
 
 namespace ortc::gpu {
 
-/// Makes the launches of scatter_elements, scans, arg_reduce and arg_sort by the generators of CPUs: a chunk is what a
-/// thread does, with the order of sums that CPUs have.
-mlir::FailureOr<GpuKernel> generateChunks(mlir::ModuleOp module, mlir::func::FuncOp function,
-                                          const Processor &processor, const GeneratorOptions &options);
+/// Adds the launch of scatter_elements, a scan, arg_reduce or arg_sort by the generators of CPUs, whose function goes
+/// into `module`. A chunk is what a thread does, with the order of sums that CPUs have. Fails with their diagnostic.
+mlir::LogicalResult generateChunks(KernelBuilder &kernel, mlir::ModuleOp module, mlir::func::FuncOp function,
+                                   const GeneratorOptions &options);
 
 } // namespace ortc::gpu

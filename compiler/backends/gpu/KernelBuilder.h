@@ -126,6 +126,7 @@ public:
     kernel.cycles = cycles;
   }
 
+  /// All launches that were added, in order. Comes last: the builder has none of them any more.
   GpuKernel take() { return std::move(kernel); }
 
 private:

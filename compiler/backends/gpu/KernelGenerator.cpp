@@ -17,48 +17,48 @@ using namespace mlir;
 
 namespace ortc::gpu {
 
-FailureOr<GpuKernel> generateKernel(ModuleOp module, func::FuncOp function, const Processor &processor,
-                                    const GeneratorOptions &options) {
-  KernelBuilder kernel(module, function, processor, options);
-  ValueRange outputs = function.getBody().front().getTerminator()->getOperands();
-  bool writesNothing = llvm::all_of(
-      outputs, [](Value value) { return cast<ShapedType>(value.getType()).getNumElements() == 0; });
-  if (writesNothing)
-    return kernel.take();
+static ValueRange outputsOf(func::FuncOp function) {
+  return function.getBody().front().getTerminator()->getOperands();
+}
+
+/// Adds the launches that the kernel's kind needs.
+static LogicalResult addLaunches(KernelBuilder &kernel, ModuleOp module, func::FuncOp function,
+                                 const GeneratorOptions &options) {
   switch (function->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue()) {
   case plan::KernelKind::check:
     generateCheck(kernel, function, options);
-    return kernel.take();
+    return success();
   case plan::KernelKind::conv:
-    if (failed(generateConv(kernel, function, options)))
-      return failure();
-    return kernel.take();
+    return generateConv(kernel, function, options);
   case plan::KernelKind::pool:
-    if (failed(generatePool(kernel, function)))
-      return failure();
-    return kernel.take();
+    return generatePool(kernel, function);
   case plan::KernelKind::contraction:
-    if (failed(generateContraction(kernel, function, options)))
-      return failure();
-    return kernel.take();
+    return generateContraction(kernel, function, options);
   case plan::KernelKind::attention:
-    if (failed(generateAttention(kernel, function, options)))
-      return failure();
-    return kernel.take();
+    return generateAttention(kernel, function, options);
   case plan::KernelKind::joined:
-    if (failed(generateJoined(kernel, function, options)))
-      return failure();
-    return kernel.take();
+    return generateJoined(kernel, function, options);
   default:
     break;
   }
   if (generateScatter(kernel, function, options))
-    return kernel.take();
+    return success();
   std::string reason;
-  auto program = analyzeLoops(function.getArguments(), outputs, reason);
+  auto program = analyzeLoops(function.getArguments(), outputsOf(function), reason);
   if (!program)
-    return generateChunks(module, function, processor, options);
+    return generateChunks(kernel, module, function, options);
   emitLoops(kernel, *program, options);
+  return success();
+}
+
+FailureOr<GpuKernel> generateKernel(ModuleOp module, func::FuncOp function, const Processor &processor,
+                                    const GeneratorOptions &options) {
+  KernelBuilder kernel(module, function, processor, options);
+  bool writesNothing = llvm::all_of(outputsOf(function), [](Value value) {
+    return cast<ShapedType>(value.getType()).getNumElements() == 0;
+  });
+  if (!writesNothing && failed(addLaunches(kernel, module, function, options)))
+    return failure();
   return kernel.take();
 }
 

@@ -7,7 +7,8 @@
 namespace ortc::gpu {
 
 /// Generates the functions that `function` (marked `plan.kind`, a tensor program) stands for into the empty `module`.
-/// Fails with a diagnostic on an operation that no generator makes.
+/// Returns how they are launched. There are none where all outputs are empty. Fails with a diagnostic on an operation
+/// that no generator makes.
 mlir::FailureOr<GpuKernel> generateKernel(mlir::ModuleOp module, mlir::func::FuncOp function,
                                           const Processor &processor, const GeneratorOptions &options);
 
