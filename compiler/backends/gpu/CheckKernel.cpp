@@ -46,12 +46,10 @@ void generateCheck(KernelBuilder &kernel, func::FuncOp function, const Generator
             if (auto ignore = check.getIgnore())
               isGood = arith::OrIOp::create(b, isGood, compare(arith::CmpIPredicate::eq, wide, *ignore));
             Value other = arith::ConstantOp::create(b, b.getIntegerAttr(element, upper > 0 ? 0 : lower));
-            memref::StoreOp::create(b, arith::SelectOp::create(b, isGood, index, other), output,
-                                    ValueRange{i});
-            Value bad = arith::SelectOp::create(b, isGood, none, i);
+            memref::StoreOp::create(b, b.choose(isGood, index, other), output, ValueRange{i});
+            Value bad = b.choose(isGood, none, i);
             Value isLower = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, bad, carried[0]);
-            return {arith::SelectOp::create(b, isLower, bad, carried[0]),
-                    arith::SelectOp::create(b, isLower, wide, carried[1])};
+            return {b.choose(isLower, bad, carried[0]), b.choose(isLower, wide, carried[1])};
           });
         });
     Value shared = kernel.shared(b, b.getI64Type(), kBlockThreads);

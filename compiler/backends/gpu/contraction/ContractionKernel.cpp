@@ -148,7 +148,7 @@ void emitDot(ThreadBuilder &b, const ContractionJob &job, ArrayRef<Value> buffer
     at = b.add(at, b.mul(digits[2], axes.lane.strides[operand]));
     return operands.load(b, operand, b.add(at, b.mul(k, depth.strides[operand])));
   };
-  auto step = [&](Value k, ValueRange carried, int64_t live) {
+  auto addProducts = [&](Value k, ValueRange carried, int64_t live) {
     SmallVector<Value> next;
     for (auto [lane, sum] : llvm::enumerate(carried)) {
       bool isLive = static_cast<int64_t>(lane) < live;
@@ -160,9 +160,9 @@ void emitDot(ThreadBuilder &b, const ContractionJob &job, ArrayRef<Value> buffer
   };
   SmallVector<Value> sums(kDotLanes, zero);
   sums = b.fold({b.index(0), b.index(whole)}, kDotLanes, sums,
-                [&](Value k, ValueRange carried) { return step(k, carried, kDotLanes); });
+                [&](Value k, ValueRange carried) { return addProducts(k, carried, kDotLanes); });
   if (whole < depth.size)
-    sums = step(b.index(whole), sums, depth.size - whole);
+    sums = addProducts(b.index(whole), sums, depth.size - whole);
   for (int64_t half = kDotLanes / 2; half >= 1; half /= 2)
     for (int64_t lane = 0; lane < half; ++lane)
       sums[lane] = arith::AddFOp::create(b, sums[lane], sums[lane + half]);

@@ -114,8 +114,8 @@ SmallVector<Value> WmmaCore::rowsOf(ThreadBuilder &b, Value lane, MatrixNumber n
   SmallVector<Value> all, upper;
   for (auto [place, word] : llvm::enumerate(words)) {
     Value other = b.shuffleXor(word, 16);
-    all.push_back(arith::SelectOp::create(b, isLower, word, other));
-    upper.push_back(arith::SelectOp::create(b, isLower, other, word));
+    all.push_back(b.choose(isLower, word, other));
+    upper.push_back(b.choose(isLower, other, word));
     if (place % 2 == 1) {
       llvm::append_range(all, upper);
       upper.clear();

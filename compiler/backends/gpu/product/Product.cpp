@@ -26,7 +26,7 @@ IndexRange rangeOf(ThreadBuilder &b, const ProductShape &shape, ProductAccess &a
     range.end = b.minimum(b.add(range.begin, shape.partDepth()), range.end);
   }
   if (Value isEmpty = access.isEmpty(b))
-    range.end = arith::SelectOp::create(b, isEmpty, range.begin, range.end);
+    range.end = b.choose(isEmpty, range.begin, range.end);
   return range;
 }
 

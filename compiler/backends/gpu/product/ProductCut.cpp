@@ -17,8 +17,8 @@ namespace ortc::gpu {
 
 /// Cycles of a wave with `resident` blocks on the fullest multiprocessor.
 static double waveCycles(const TileCandidate &tile, int64_t steps, int64_t resident) {
-  double step = std::max(static_cast<double>(resident) * tile.cycles, tile.cycles + tile.latency);
-  return static_cast<double>(steps) * step + tile.overhead;
+  double stepCycles = std::max(static_cast<double>(resident) * tile.cycles, tile.cycles + tile.latency);
+  return static_cast<double>(steps) * stepCycles + tile.overhead;
 }
 
 double estimateCycles(const ProductShape &shape, const TileCandidate &tile, int64_t parts,

@@ -107,7 +107,7 @@ void copyAsync(ThreadBuilder &b, Value shared, Value source, Value isThere) {
     b.callIntrinsic({}, "llvm.nvvm.cp.async.cg.shared.global.16", ValueRange{shared, from});
     return;
   }
-  Value bytes = arith::SelectOp::create(b, isThere, b.constant32(16), b.constant32(0));
+  Value bytes = b.choose(isThere, b.constant32(16), b.constant32(0));
   b.callIntrinsic({}, "llvm.nvvm.cp.async.cg.shared.global.16.s", ValueRange{shared, from, bytes});
 }
 

@@ -24,7 +24,7 @@ static Value countInOrder(ThreadBuilder &b, Value array, Value start, Value size
       Value other = b.loadScalar(array, b.add(start, b.add(next, -1)));
       return {arith::CmpIOp::create(b, predicate, other, word)};
     })[0];
-    count = arith::SelectOp::create(b, takes, next, count);
+    count = b.choose(takes, next, count);
   }
   return count;
 }
