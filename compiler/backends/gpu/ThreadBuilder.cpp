@@ -101,14 +101,14 @@ Value ThreadBuilder::advance(Value pointer, int64_t bytes) {
                              ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
 }
 
-static unsigned bytesOf(Type run) {
+static unsigned runBytes(Type run) {
   auto vector = cast<VectorType>(run);
   return vector.getNumElements() * vector.getElementTypeBitWidth() / 8;
 }
 
 Value ThreadBuilder::loadRun(Value pointer, Type element, int64_t count) {
   auto type = VectorType::get({count}, element);
-  return LLVM::LoadOp::create(*this, type, pointer, bytesOf(type));
+  return LLVM::LoadOp::create(*this, type, pointer, runBytes(type));
 }
 
 Value ThreadBuilder::loadFrom(Value pointer, Type element) {
@@ -116,7 +116,7 @@ Value ThreadBuilder::loadFrom(Value pointer, Type element) {
 }
 
 void ThreadBuilder::storeRun(Value run, Value pointer) {
-  LLVM::StoreOp::create(*this, run, pointer, bytesOf(run.getType()));
+  LLVM::StoreOp::create(*this, run, pointer, runBytes(run.getType()));
 }
 
 Value ThreadBuilder::runOf(ValueRange elements) {

@@ -48,7 +48,7 @@ struct AttentionTile {
   int64_t place = 0;                               ///< in shared memory, in bytes
   bool isCopyOfOther = false;                      ///< the tile at `place` has the same numbers
 
-  int64_t bytes() const { return SharedTile::bytesOf(plan, side); }
+  int64_t bytes() const { return plan.sideBytes(side); }
 };
 
 /// The tiles of a kernel. Each warp has 16 of its rows.

@@ -45,28 +45,23 @@ ArrayRef<MatrixTile> tilesOf(const MatrixCore &core, const MatrixFormat &format)
   return format.isExact() ? ArrayRef(kTiles) : ArrayRef(kTilesOfParts);
 }
 
-int64_t stageBytesOf(const MatrixTile &tile, const MatrixFormat &format) {
-  return (tile.rows * format.rowParts + tile.columns * format.columnParts) * tile.depth *
-         bytesOf(format.number);
-}
-
 /// Registers of a lane: sums, the fragments of a step, what is loaded for the next stage, and places.
-int64_t registersOf(const MatrixTile &tile, const MatrixFormat &format, int64_t lanes) {
+int64_t estimateRegisters(const MatrixTile &tile, const MatrixFormat &format, int64_t lanes) {
   constexpr int64_t kPlaces = 64;
   int64_t sums = tile.warpRows * tile.warpColumns / lanes;
   int64_t fragments =
       (tile.warpRows * format.rowParts + tile.warpColumns * format.columnParts) / kFragment * 8;
-  int64_t loaded = (tile.rows + tile.columns) * tile.depth / (tile.warps() * lanes);
+  int64_t loaded = (tile.rows + tile.columns) * tile.depth / tile.threads(lanes);
   return sums + fragments + loaded + kPlaces;
 }
 
-TileCandidate estimateTile(const MatrixTile &tile, const ProductShape &shape, const MatrixFormat &format,
-                           int64_t lanes, const Machine &machine) {
+TileCandidate estimateAmdTile(const MatrixTile &tile, const ProductShape &shape, const MatrixFormat &format,
+                              int64_t lanes, const Machine &machine) {
   // Instructions: of a loop, of a number that is copied, loaded by itself, or split; of a sum, and cycles of the ends.
   constexpr double kLoop = 60, kCopied = 2, kSingle = 6, kSplit = 22, kStored = 20, kEnds = 2500;
   constexpr double kCachedBytes = 32; // a cycle: half of what a unit's path to the second-level cache has
   auto waves = static_cast<double>(tile.warps()) / static_cast<double>(machine.simds);
-  auto threads = static_cast<double>(tile.warps() * lanes);
+  auto threads = static_cast<double>(tile.threads(lanes));
   double fragments = static_cast<double>(tile.warpRows / kFragment * (tile.warpColumns / kFragment));
   double products = fragments * static_cast<double>(tile.depth / kFragment * int64_t(format.pairs().size()));
   const Machine::Product &product = format.number == MatrixNumber::f32 ? machine.full : machine.narrow;
@@ -79,8 +74,9 @@ TileCandidate estimateTile(const MatrixTile &tile, const ProductShape &shape, co
   double others = (kLoop + staged(Side::row) + staged(Side::column) + promoted) * machine.issueCycles;
   double busy = product.isBeside ? std::max(multiplied, others) : multiplied + others;
   double bytes = static_cast<double>((tile.rows + tile.columns) * tile.depth * bytesOf(format.number));
-  int64_t byShared = kAmdSharedBytes / (stageBytesOf(tile, format) * tile.stages);
-  int64_t byRegisters = machine.registers * machine.simds / (registersOf(tile, format, lanes) * tile.warps());
+  int64_t byShared = kAmdSharedBytes / (tile.stageBytes(format) * tile.stages);
+  int64_t byRegisters =
+      machine.registers * machine.simds / (estimateRegisters(tile, format, lanes) * tile.warps());
   double stored = kStored * static_cast<double>(tile.rows * tile.columns) / threads;
   return {tile.rows,
           tile.columns,
@@ -102,7 +98,7 @@ MatrixTile chooseAmdTile(const ProductShape &shape, const MatrixCore &core, cons
   for (MatrixTile &tile : tiles) {
     tile.depth = 32 * 2 / bytesOf(format.number);
     tile.stages = format.isExact() ? 2 : 1; // two of all parts of f32 numbers have no room
-    candidates.push_back(estimateTile(tile, shape, format, core.lanes, *machine));
+    candidates.push_back(estimateAmdTile(tile, shape, format, core.lanes, *machine));
   }
   return tiles[chooseTile(shape, candidates, machine->units)];
 }

@@ -25,7 +25,7 @@ public:
   Sums sum(IndexRange range) {
     // Steps that are copied ahead: of the other two stages, one is multiplied, and products may still read the one
     // before it.
-    const int64_t ahead = tile.stages - 2, stageBytes = SharedTile::stageBytesOf(plan);
+    const int64_t ahead = tile.stages - 2, stageBytes = plan.stageBytes();
     auto copyAt = [&](Value start, Value stage) {
       copyStage(b, access, {start, range.end}, stage, rows, columns);
     };
@@ -72,9 +72,9 @@ private:
       for (int64_t product = 0; product < products; ++product) {
         auto own = MutableArrayRef<Value>(sums).slice(product * perProduct, perProduct);
         int64_t further = product * groups * rows.bytesOfRun(kGroupRows) + rows.bytesOfSteps() * step;
-        GroupOperand row{advanceOperand(b, ofRows, further), rows.isAlongDepth()};
+        GroupOperand row{advanceOperand(b, ofRows, further), rows.areLinesAlongDepth()};
         GroupOperand column{advanceOperand(b, ofColumns, columns.bytesOfSteps() * step),
-                            columns.isAlongDepth()};
+                            columns.areLinesAlongDepth()};
         llvm::copy(beginProduct(b, plan.format.number, row, column, ValueRange(own)), own.begin());
       }
     closeProducts(b);

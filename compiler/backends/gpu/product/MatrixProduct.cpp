@@ -42,7 +42,7 @@ public:
     access.begin(b, product);
     Value space = kernel.sharedSpace(b, spaceBytes(), tile.isGrouped ? kGroupAlignment : kLineAlignment);
     SharedTile rows(b, shape, plan, Side::row, space, firstRow);
-    SharedTile columns(b, shape, plan, Side::column, b.advance(space, SharedTile::bytesOf(plan, Side::row)),
+    SharedTile columns(b, shape, plan, Side::column, b.advance(space, plan.sideBytes(Side::row)),
                        firstColumn);
     IndexRange range = rangeOf(b, shape, access, part);
     if (tile.isGrouped) {
@@ -61,7 +61,7 @@ public:
 private:
   /// All stages; sums go where the last one was, or all of them.
   int64_t spaceBytes() const {
-    int64_t stageBytes = SharedTile::stageBytesOf(plan);
+    int64_t stageBytes = plan.stageBytes();
     int64_t sumBytes = warpsInColumn() * kFragment * pitch() * 4;
     if (tile.isGrouped)
       return std::max(tile.stages * stageBytes, sumBytes);
@@ -75,7 +75,7 @@ private:
     if (tile.stages == 1)
       return stage;
     Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, stage, b.index(0));
-    const int64_t bytes = SharedTile::stageBytesOf(plan);
+    const int64_t bytes = plan.stageBytes();
     return b.choose(isFirst, b.index((tile.stages - 1) * bytes), b.sub(stage, b.index(bytes)));
   }
 
@@ -126,7 +126,7 @@ private:
     auto copyAt = [&](Value start, Value stage) {
       copyStage(b, access, {start, range.end}, stage, rows, columns);
     };
-    const int64_t stageBytes = SharedTile::stageBytesOf(plan);
+    const int64_t stageBytes = plan.stageBytes();
     for (int64_t stage = 0; stage + 1 < tile.stages; ++stage)
       copyAt(b.add(range.begin, stage * tile.depth), b.index(stage * stageBytes));
     SmallVector<Value> carried{b.index(0), b.index((tile.stages - 1) * stageBytes)};

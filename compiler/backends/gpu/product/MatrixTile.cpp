@@ -66,15 +66,12 @@ SmallVector<MatrixTile> listGroupTiles() {
   return llvm::map_to_vector(kGroupTiles, [](const KnownTile &known) { return known.tile; });
 }
 
-static int64_t threadsOf(const MatrixTile &tile) { return tile.warps() * kWarp; }
-
 /// Blocks of a multiprocessor with 65,536 registers, of so many a thread, and with 227 KiB of shared memory, which
 /// stages of groups fill with numbers of 16 bits.
 static int64_t blocksWith(const MatrixTile &tile, int64_t registers) {
-  int64_t blocks = (int64_t(64) << 10) / (registers * threadsOf(tile));
-  const int64_t stages = tile.stages * (tile.rows + tile.columns) * tile.depth * 2;
+  int64_t blocks = (int64_t(64) << 10) / (registers * tile.threads(kWarp));
   if (tile.isGrouped)
-    blocks = std::min(blocks, (int64_t(227) << 10) / stages);
+    blocks = std::min(blocks, (int64_t(227) << 10) / (tile.stages * tile.stageBytes(MatrixFormat())));
   return std::max<int64_t>(blocks, 1);
 }
 
@@ -122,8 +119,8 @@ static int64_t registersOf(const KnownTile &known, const MatrixFormat &format, b
 /// load and split a f32 number, 2.5 to load and round one, 1 for a number of 16 bits, 4 for a number that is loaded by
 /// itself. `isAsync`: copies run ahead; else only the next step is loaded. `areSingle`: numbers of at
 /// least one side are loaded one by one.
-static TileCandidate estimateTile(const KnownTile &known, const ProductShape &shape,
-                                  const MatrixFormat &format, bool isAsync, bool areSingle) {
+static TileCandidate estimateMatrixTile(const KnownTile &known, const ProductShape &shape,
+                                        const MatrixFormat &format, bool isAsync, bool areSingle) {
   const MatrixTile &tile = known.tile;
   using Gpu = kernels::ReferenceGpu;
   constexpr double kSplit = 5.5, kRounded = 2.5, kCopied = 1, kSingle = 4, kLoop = 50, kEnds = 2500,
@@ -131,8 +128,8 @@ static TileCandidate estimateTile(const KnownTile &known, const ProductShape &sh
   auto warps = static_cast<double>(tile.warps());
   auto products = static_cast<double>(tile.warpRows / 16 * (tile.warpColumns / 8));
   const bool isFull = format.number == MatrixNumber::f32; // with half the depth an instruction
-  double steps = static_cast<double>(tile.depth / (isFull ? 8 : 16));
-  double multiplied = tile.isGrouped ? 0 : products * steps * static_cast<double>(format.pairs().size());
+  double alongDepth = static_cast<double>(tile.depth / (isFull ? 8 : 16));
+  double multiplied = tile.isGrouped ? 0 : products * alongDepth * static_cast<double>(format.pairs().size());
   double productCycles = tile.isGrouped
                              ? static_cast<double>(tile.rows * tile.columns * tile.depth) / kGroupRate
                              : multiplied * warps * Gpu::kProductCycles;
@@ -141,7 +138,7 @@ static TileCandidate estimateTile(const KnownTile &known, const ProductShape &sh
   };
   auto staged = [&](Side side) {
     auto elements =
-        static_cast<double>(tile.extentOf(side) * tile.depth) / static_cast<double>(threadsOf(tile));
+        static_cast<double>(tile.extentOf(side) * tile.depth) / static_cast<double>(tile.threads(kWarp));
     double once = areSingle ? kSingle : isFull ? kRounded : kCopied;
     return elements * (format.partsOf(side) > 1 ? kSplit : once);
   };
@@ -153,7 +150,7 @@ static TileCandidate estimateTile(const KnownTile &known, const ProductShape &sh
   };
   double cycles = std::max({productCycles, cyclesOf(multiplied * 1.2 + others),
                             (bytes(Side::row) + bytes(Side::column)) / Gpu::kCachedBytesPerCycle});
-  double stored = static_cast<double>(tile.rows * tile.columns) / static_cast<double>(threadsOf(tile));
+  double stored = static_cast<double>(tile.rows * tile.columns) / static_cast<double>(tile.threads(kWarp));
   return {tile.rows,
           tile.columns,
           tile.depth,
@@ -181,7 +178,7 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
   auto listCandidates = [&](bool isAsync, bool areSingle) {
     SmallVector<TileCandidate> candidates;
     for (const KnownTile &known : tiles)
-      candidates.push_back(estimateTile(known, shape, plan.format, isAsync, areSingle));
+      candidates.push_back(estimateMatrixTile(known, shape, plan.format, isAsync, areSingle));
     return candidates;
   };
   // Bits depend on the parts, and whether numbers are copied depends on how the plan places them.

@@ -43,6 +43,15 @@ struct MatrixTile {
   int64_t extentOf(Side side) const { return side == Side::row ? rows : columns; }
   int64_t warpExtentOf(Side side) const { return side == Side::row ? warpRows : warpColumns; }
   int64_t warps() const { return rows / warpRows * (columns / warpColumns); }
+  /// `lanes`: of a warp.
+  int64_t threads(int64_t lanes) const { return warps() * lanes; }
+  /// Bytes of a side in one stage, with all parts of its numbers; of both sides.
+  int64_t sideBytes(const MatrixFormat &format, Side side) const {
+    return extentOf(side) * depth * format.partsOf(side) * bytesOf(format.number);
+  }
+  int64_t stageBytes(const MatrixFormat &format) const {
+    return sideBytes(format, Side::row) + sideBytes(format, Side::column);
+  }
 };
 
 struct MatrixPlan {
@@ -55,7 +64,9 @@ struct MatrixPlan {
   int64_t resident = 1; ///< blocks for which registers suffice on a multiprocessor
   double cycles = 0;    ///< `estimateCycles`
 
-  int64_t threads() const { return tile.warps() * core->lanes; }
+  int64_t threads() const { return tile.threads(core->lanes); }
+  int64_t sideBytes(Side side) const { return tile.sideBytes(format, side); }
+  int64_t stageBytes() const { return tile.stageBytes(format); }
 };
 
 /// How the numbers of a product of f32 sums are multiplied: on tensor cores, and on those of a core.

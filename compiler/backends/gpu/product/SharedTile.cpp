@@ -15,11 +15,6 @@ SharedTile::SharedTile(ThreadBuilder &b, const ProductShape &shape, const Matrix
     : b(b), shape(shape), plan(plan), side(side), layout(shape.layoutOf(side)),
       extent(plan.tile.extentOf(side)), place(place), firstIndex(firstIndex), thread(b.thread()) {}
 
-int64_t SharedTile::bytesOf(const MatrixPlan &plan, Side side) {
-  int64_t bytes = ortc::gpu::bytesOf(plan.format.number) * plan.format.partsOf(side);
-  return plan.tile.extentOf(side) * plan.tile.depth * bytes;
-}
-
 Value SharedTile::swizzleOf(Value line) {
   bool isShort = lineBytes() < kLineBytes; // two lines lie in 128 bytes
   return isShort ? b.rem(b.div(line, 2), lineBytes() / chunkBytes()) : b.rem(line, kLineBytes / chunkBytes());
@@ -236,24 +231,21 @@ SmallVector<Value> SharedTile::zeros() {
 }
 
 /// The two bf16 numbers of an i32 as f32.
-std::pair<Value, Value> extendPair(ThreadBuilder &b, Value pair) {
+static std::pair<Value, Value> extendPair(ThreadBuilder &b, Value pair) {
   Value low = arith::ShLIOp::create(b, pair, b.constant32(16));
   Value high = arith::AndIOp::create(b, pair, b.constant32(-65536));
   return {arith::BitcastOp::create(b, b.getF32Type(), low),
           arith::BitcastOp::create(b, b.getF32Type(), high)};
 }
 
-SmallVector<Value> SharedTile::takeParts(SmallVectorImpl<Value> &elements, bool isLast) {
-  SmallVector<Value> pairs;
-  for (size_t i = 0; i < elements.size(); i += 2) {
-    pairs.push_back(plan.core->roundPair(b, elements[i], elements[i + 1]));
-    if (isLast)
-      continue;
-    auto [low, high] = extendPair(b, pairs.back());
-    elements[i] = arith::SubFOp::create(b, elements[i], low);
-    elements[i + 1] = arith::SubFOp::create(b, elements[i + 1], high);
+Value takeParts(ThreadBuilder &b, const MatrixCore &core, Value &low, Value &high, bool areLast) {
+  Value pair = core.roundPair(b, low, high);
+  if (!areLast) {
+    auto [lowPart, highPart] = extendPair(b, pair);
+    low = arith::SubFOp::create(b, low, lowPart);
+    high = arith::SubFOp::create(b, high, highPart);
   }
-  return pairs;
+  return pair;
 }
 
 void SharedTile::storeRun(Value target, SmallVector<Value> rest) {
@@ -264,8 +256,12 @@ void SharedTile::storeRun(Value target, SmallVector<Value> rest) {
     b.storeRun(b.runOf(rest), target);
     return;
   }
-  for (int64_t part = 0; part < parts(); ++part)
-    b.storeRun(b.runOf(takeParts(rest, part + 1 == parts())), b.advance(target, part * partBytes()));
+  for (int64_t part = 0; part < parts(); ++part) {
+    SmallVector<Value> pairs;
+    for (size_t i = 0; i < rest.size(); i += 2)
+      pairs.push_back(takeParts(b, *plan.core, rest[i], rest[i + 1], part + 1 == parts()));
+    b.storeRun(b.runOf(pairs), b.advance(target, part * partBytes()));
+  }
 }
 
 void SharedTile::storeTransposed(ValueRange units, Value stagePlace) {
@@ -304,7 +300,7 @@ Value SharedTile::placeOf(Value stage) { return b.advance(place, stage); }
 Value SharedTile::nextStage(ThreadBuilder &b, const MatrixPlan &plan, Value stage) {
   if (plan.tile.stages == 1)
     return stage;
-  Value following = b.add(stage, stageBytesOf(plan)), end = b.index(plan.tile.stages * stageBytesOf(plan));
+  Value following = b.add(stage, plan.stageBytes()), end = b.index(plan.tile.stages * plan.stageBytes());
   Value isEnd = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, following, end);
   return b.choose(isEnd, b.index(0), following);
 }
@@ -313,15 +309,15 @@ void SharedTile::prepareFragments(Value firstOfWarp) {
   if (isReadByNumber())
     return prepareNumbers(firstOfWarp);
   const MatrixCore &core = *plan.core;
-  auto [line, lineChunk] = core.placeOf(b, b.rem(thread, core.lanes), side, isAlongDepth());
-  if (isAlongDepth())
+  auto [line, lineChunk] = core.placeOf(b, b.rem(thread, core.lanes), side, areLinesAlongDepth());
+  if (areLinesAlongDepth())
     line = b.add(line, firstOfWarp);
   else
     lineChunk = b.add(lineChunk, b.div(firstOfWarp, chunk()));
   // The warp's first chunk is a multiple of all chunks of a fragment, so that they are added by xor.
   Value start = b.mul(line, lineBytes());
   Value swizzled = arith::XOrIOp::create(b, lineChunk, swizzleOf(line));
-  int64_t neighbours = isAlongDepth() ? plan.tile.depth : plan.tile.warpExtentOf(side);
+  int64_t neighbours = areLinesAlongDepth() ? plan.tile.depth : plan.tile.warpExtentOf(side);
   for (int64_t i = 0; i < neighbours / kFragment; ++i)
     for (int64_t read = 0; read < core.reads; ++read) {
       int64_t further = kFragment / chunk() * i + read;
@@ -334,13 +330,13 @@ SmallVector<Value> SharedTile::loadFragment(Value stagePlace, int64_t number, in
   if (isReadByNumber())
     return loadNumbers(stagePlace, number, step, part);
   const MatrixCore &core = *plan.core;
-  int64_t further = (isAlongDepth() ? number : step) * kFragment * lineBytes();
+  int64_t further = (areLinesAlongDepth() ? number : step) * kFragment * lineBytes();
   SmallVector<Value> pointers;
   for (int64_t read = 0; read < core.reads; ++read) {
-    Value offset = fragments[(isAlongDepth() ? step : number) * core.reads + read];
+    Value offset = fragments[(areLinesAlongDepth() ? step : number) * core.reads + read];
     pointers.push_back(b.advance(b.advance(stagePlace, offset), further + part * partBytes()));
   }
-  return core.load(b, plan.format.number, pointers, isAlongDepth());
+  return core.load(b, plan.format.number, pointers, areLinesAlongDepth());
 }
 
 /// A lane's first step is a multiple of its steps, and a warp's first number one of what a line's swizzle moves: so

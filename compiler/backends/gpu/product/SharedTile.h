@@ -23,13 +23,6 @@ public:
   SharedTile(ThreadBuilder &b, const ProductShape &shape, const MatrixPlan &plan, Side side,
              mlir::Value place, mlir::Value firstIndex);
 
-  /// Bytes of a side in one stage, with all parts of its numbers.
-  static int64_t bytesOf(const MatrixPlan &plan, Side side);
-  /// The same of both sides.
-  static int64_t stageBytesOf(const MatrixPlan &plan) {
-    return bytesOf(plan, Side::row) + bytesOf(plan, Side::column);
-  }
-
   /// The stage after this one. A stage is given as its distance in bytes from the first one.
   static mlir::Value nextStage(ThreadBuilder &b, const MatrixPlan &plan, mlir::Value stage);
 
@@ -51,7 +44,7 @@ public:
   /// For `loadFragment`.
   mlir::Value placeOf(mlir::Value stage);
   /// Whether lines of the tile are along the depth.
-  bool isAlongDepth() const { return layout.isAlongDepth || isTransposed(); }
+  bool areLinesAlongDepth() const { return layout.isAlongDepth || isTransposed(); }
 
   // Products of groups read lines of 128 bytes: one of the whole depth for each row or column, or else one of a panel
   // for each step.
@@ -74,16 +67,16 @@ private:
   /// Bytes of a panel's line, within which chunks are swizzled.
   static constexpr int64_t kLineBytes = 128;
 
-  int64_t numberBytes() const { return ortc::gpu::bytesOf(plan.format.number); }
+  int64_t numberBytes() const { return bytesOf(plan.format.number); }
   /// Bytes of a chunk, the unit of swizzling.
   int64_t chunkBytes() const { return plan.core->chunkBytesOf(plan.format.number); }
   int64_t chunk() const { return chunkBytes() / numberBytes(); }
   /// Whether lines of the operand lie across the depth, but those of the tile along it.
   bool isTransposed() const { return !layout.isAlongDepth && !plan.readsAcross; }
   /// Whether fragments are read number by number.
-  bool isReadByNumber() const { return !isAlongDepth() && !plan.core->readsAcrossDepth; }
-  int64_t lines() const { return isAlongDepth() ? extent : plan.tile.depth; }
-  int64_t lineElements() const { return isAlongDepth() ? plan.tile.depth : extent; }
+  bool isReadByNumber() const { return !areLinesAlongDepth() && !plan.core->readsAcrossDepth; }
+  int64_t lines() const { return areLinesAlongDepth() ? extent : plan.tile.depth; }
+  int64_t lineElements() const { return areLinesAlongDepth() ? plan.tile.depth : extent; }
   int64_t lineBytes() const { return lineElements() * numberBytes(); }
   int64_t partBytes() const { return lines() * lineBytes(); }
   int64_t parts() const { return plan.format.partsOf(side); }
@@ -149,8 +142,6 @@ private:
   /// Writes neighbours of a line of the tile, all of their parts.
   void storeRun(mlir::Value target, llvm::SmallVector<mlir::Value> rest);
   void storeTransposed(mlir::ValueRange units, mlir::Value stagePlace);
-  /// The next part of each element, in pairs, and what remains of them.
-  llvm::SmallVector<mlir::Value> takeParts(llvm::SmallVectorImpl<mlir::Value> &elements, bool isLast);
   bool isStoredAsItIs() const;
   mlir::Type unitElement();
 
@@ -171,7 +162,9 @@ private:
 void copyStage(ThreadBuilder &b, ProductAccess &access, IndexRange range, mlir::Value stage, SharedTile &rows,
                SharedTile &columns);
 
-/// Two bf16 numbers as `MatrixCore::roundPair` gives them, as f32.
-std::pair<mlir::Value, mlir::Value> extendPair(ThreadBuilder &b, mlir::Value pair);
+/// The next bf16 parts of two f32 numbers, as `MatrixCore::roundPair` gives them. Unless they are the last ones, `low`
+/// and `high` become the remainders, for further parts.
+mlir::Value takeParts(ThreadBuilder &b, const MatrixCore &core, mlir::Value &low, mlir::Value &high,
+                      bool areLast);
 
 } // namespace ortc::gpu
