@@ -93,7 +93,8 @@ static MatrixTile withCopies(const KnownTile &known, const ProductShape &shape, 
   if (products >= (shape.isGathered ? kLeastGatheredProducts : kLeastProducts) || isCut ||
       shape.depth % (2 * tile.depth) != 0)
     return tile;
-  const int64_t stageBytes = (tile.rows + tile.columns) * 2 * tile.depth * 2;
+  const int64_t stageBytes =
+      2 * tile.stageBytes(MatrixFormat()); // of the deeper step, with numbers of 16 bits
   auto fit = [&](int64_t blocks, int64_t stages) {
     return blocks * (stages * stageBytes + kOfABlock) <= processor.sharedBytes;
   };
@@ -197,15 +198,15 @@ std::optional<MatrixPlan> planMatrix(const ProductShape &shape, const Processor 
     llvm::append_range(tiles, kGroupTiles);
   auto candidates = listCandidates(isAsync, areSingle);
   size_t number = chooseTile(cut, candidates);
-  const KnownTile &chosen = tiles[number];
+  // On the reference machine, whose tile this is, for every vendor.
   plan.cycles = estimateCycles(cut, candidates[number], plan.parts);
-  if (!processor.isNvidia()) {
+  if (processor.isNvidia()) {
+    plan.tile = tiles[number].tile;
+    plan.resident = blocksWith(plan.tile, registersWith(tiles[number]));
+  } else {
     plan.format = formatOf(shape, *plan.core);
     plan.tile = chooseAmdTile(cut, *plan.core, plan.format, processor);
-    return plan;
   }
-  plan.tile = chosen.tile;
-  plan.resident = blocksWith(plan.tile, registersWith(chosen));
   return plan;
 }
 
