@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "support/Message.h"
 #include "support/Printable.h"
 #include "support/Text.h"
 
@@ -114,8 +115,7 @@ void Reporter::remark(const char *kind, const std::string &text) {
   if (quiet)
     return;
   clearBar();
-  std::fflush(stdout);
-  std::fprintf(stderr, "ortc: %s: %s\n", kind, makePrintable(text).c_str());
+  printMessage(kind, text);
 }
 
 void Reporter::drawBar(const std::string &text, double share) {

@@ -157,6 +157,22 @@ void AtomicFile::drop() {
   descriptor = -1;
 }
 
+Status AtomicFiles::add(const std::string &path, const std::string &contents) {
+  if (path.empty())
+    return Status();
+  AtomicFile &file = *files.emplace_back(std::make_unique<AtomicFile>(path));
+  ORTC_TRY(file.open());
+  ORTC_TRY(file.write(contents));
+  return file.flush();
+}
+
+Status AtomicFiles::commit() {
+  for (const std::unique_ptr<AtomicFile> &file : files)
+    ORTC_TRY(file->commit());
+  files.clear();
+  return Status();
+}
+
 Status writeFile(const std::string &path, const std::string &contents) {
   AtomicFile file(path);
   ORTC_TRY(file.open());

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "support/HalfMade.h"
 #include "support/Status.h"
@@ -53,5 +55,16 @@ private:
 
 /// The whole of a file in one go.
 Status writeFile(const std::string &path, const std::string &contents);
+
+/// Files that appear together: once all are written.
+class AtomicFiles {
+public:
+  /// Writes one beside its place; nothing where the path is empty.
+  Status add(const std::string &path, const std::string &contents);
+  Status commit();
+
+private:
+  std::vector<std::unique_ptr<AtomicFile>> files;
+};
 
 } // namespace ortc

@@ -31,6 +31,16 @@ Status resolveOutput(const std::string &path, std::string &place) {
   return Status();
 }
 
+Status checkFolderOf(const std::string &path) {
+  std::string place;
+  ORTC_TRY(resolveOutput(path, place));
+  const fs::path folder = fs::path(place).parent_path();
+  const std::string where = folder.empty() ? "." : folder.string();
+  return access(where.c_str(), W_OK) == 0
+             ? Status()
+             : Status::failure(path + ": the folder " + where + " is not there or cannot be written");
+}
+
 /// What two names of one file have in common; "" for what is neither a regular file nor one that could be made.
 static std::string identify(const std::string &path) {
   struct stat about{};

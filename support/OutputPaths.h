@@ -18,6 +18,9 @@ struct NamedFile {
 /// no regular file (a device, a pipe, a folder). A file that is not there yet is fine.
 Status resolveOutput(const std::string &path, std::string &place);
 
+/// Fails where the folder of an output is not there or cannot be written to: before the work. Else as resolveOutput().
+Status checkFolderOf(const std::string &path);
+
 /// Refuses outputs that are one of the inputs, whatever the names are, or each other. Files that are there are told
 /// apart by device and inode, others by folder and name. Empty paths are left out.
 Status checkOutputs(const std::vector<NamedFile> &inputs, const std::vector<NamedFile> &outputs);

@@ -34,11 +34,12 @@ inline Character readCharacter(std::string_view text) {
 }
 
 /// Whether a character shows, in its place: controls (also those of ISO 6429 above 127) act on terminals, marks of
-/// direction move the text around them, and U+2028 and U+2029 end lines. U+FFFE and U+FFFF are none.
+/// direction move the text around them, U+2028 and U+2029 end lines, and U+FEFF marks the order of bytes. U+FFFE and
+/// U+FFFF are none.
 inline bool isPrintable(uint32_t code) {
   return code >= 0x20 && !(code >= 0x7F && code <= 0x9F) && code != 0x61C && code != 0x200E &&
          code != 0x200F && !(code >= 0x2028 && code <= 0x202E) && !(code >= 0x2066 && code <= 0x2069) &&
-         code != 0xFFFE && code != 0xFFFF;
+         code != 0xFFFE && code != 0xFFFF && code != 0xFEFF;
 }
 
 /// `text` with a question mark for each character that does not show, and for each byte that is no UTF-8.

@@ -20,6 +20,7 @@
 #include "engine/checkpoints/kept_checkpoints.h"
 #include "support/EditDistance.h"
 #include "support/FormatNames.h"
+#include "support/OutputPaths.h"
 #include "support/Text.h"
 
 namespace nb = nanobind;
@@ -87,18 +88,36 @@ void makePool(Pool *place, uint32_t workers,
   new (place) Pool(workers, openMP);
 }
 
+using NamesAndPaths = std::vector<std::pair<std::string, std::string>>;
+
+std::vector<ortc::NamedFile> nameFiles(const NamesAndPaths &files) {
+  std::vector<ortc::NamedFile> named;
+  for (const auto &[name, path] : files)
+    named.push_back({name, path});
+  return named;
+}
+
 void bindFunctions(nb::module_ &module) {
   module.def("host", [] { return nb::make_tuple(ortc_host_architecture(), ortc_host_features()); });
   module.def("check_device", [](const std::string &name) { Device device(name); }, "name"_a);
   module.def(
       "check_kept_names",
-      [](const std::string &path, const std::vector<std::pair<std::string, std::string>> &files) {
-        std::vector<ortc::NamedFile> named;
-        for (const auto &[name, file] : files)
-          named.push_back({name, file});
-        ortc::python::check(ortc::engine::checkKeptNames(path, named));
+      [](const std::string &path, const NamesAndPaths &files) {
+        ortc::python::check(ortc::engine::checkKeptNames(path, nameFiles(files)));
       },
       "path"_a, "files"_a);
+  module.def(
+      "check_output",
+      [](const std::string &name, const std::string &path, const NamesAndPaths &inputs) {
+        std::string place;
+        ortc::python::check(ortc::resolveOutput(path, place));
+        ortc::python::check(ortc::checkOutputs(nameFiles(inputs), {{name, path}}));
+      },
+      "name"_a, "path"_a, "inputs"_a);
+  module.def(
+      "check_folder",
+      [](const std::string &path) { ortc::python::check(ortc::checkFolderOf(path), ORTC_E_ARGUMENT); },
+      "path"_a);
   module.def(
       "join_words", [](const std::vector<std::string> &words) { return ortc::joinWords(words); }, "words"_a);
   module.def(
@@ -147,6 +166,7 @@ void bindUpdate(nb::module_ &module) {
   update.def(nb::init<std::shared_ptr<Program>>(), "program"_a)
       .def_prop_ro("vectors", &Update::listVectors)
       .def_prop_ro("scalars", &Update::listScalars)
+      .def_prop_ro("advanced", &Update::listAdvanced)
       .def_prop_ro("pieces", &Update::listPieces)
       .def("prepare", &Update::prepare, "tensors"_a)
       .def("step", &Update::step, "pool"_a, "batch"_a, "scalars"_a);

@@ -76,10 +76,15 @@ bool Update::readVectors(const Binding &binding, int64_t &length) {
     if (at == vectors.size() || vectors[at++].shift != shift)
       return false;
   }
-  for (uint32_t value : entry.outputs)
+  for (uint32_t value : entry.outputs) {
+    const std::string &name = binding.values[value].name;
     for (Vector &vector : vectors)
-      if (vector.name + ".new" == binding.values[value].name)
-        vector.result = vector.name + ".new";
+      if (vector.name + ".new" == name)
+        vector.result = name;
+    for (const std::string &scalar : scalars)
+      if (isFirst && scalar + ".new" == name)
+        advanced.push_back(scalar);
+  }
   return at == vectors.size() && length > 0 && (length & (length - 1)) == 0;
 }
 
@@ -92,6 +97,8 @@ std::vector<Update::Form> Update::listVectors() const {
 
 std::vector<std::string> Update::listScalars() const { return scalars; }
 
+std::vector<std::string> Update::listAdvanced() const { return advanced; }
+
 std::vector<int64_t> Update::listPieces() const {
   std::vector<int64_t> lengths;
   for (auto [length, binding] : pieces)
@@ -99,12 +106,15 @@ std::vector<int64_t> Update::listPieces() const {
   return lengths;
 }
 
-ortc_status Update::bindScalars(ortc_session *session) {
+ortc_status Update::bindScalars(Worker &worker) {
+  ortc_session *session = worker.session;
   ortc_status status = ORTC_OK;
   for (size_t piece = 0; piece < pieces.size() && status == ORTC_OK; ++piece) {
     status = ortc_session_use_binding(session, pieces[piece].second);
     for (size_t i = 0; i < scalars.size() && status == ORTC_OK; ++i)
       status = ortc_bind(session, scalars[i].c_str(), &numbers[i], sizeof(double));
+    for (size_t i = 0; i < advanced.size() && status == ORTC_OK; ++i)
+      status = ortc_bind(session, (advanced[i] + ".new").c_str(), &worker.advanced[i], sizeof(double));
   }
   return status;
 }
@@ -112,6 +122,7 @@ ortc_status Update::bindScalars(ortc_session *session) {
 /// With a session whose scalars, in every binding, are those of this object.
 void Update::addWorker() {
   Worker worker;
+  worker.advanced.resize(advanced.size()); // whose memory moves along
   worker.rest.resize(getPlace(vectors.size(), pieces.back().first));
   if (hasBlocks)
     worker.results.resize(getPlace(vectors.size(), pieces.front().first));
@@ -120,7 +131,7 @@ void Update::addWorker() {
   ortc_message message{};
   if (ortc_session_create(program->get(), &options, &worker.session, &message) != ORTC_OK)
     throw std::runtime_error(message.text); // the GIL, which raise() needs, is free
-  if (bindScalars(worker.session) != ORTC_OK) {
+  if (bindScalars(worker) != ORTC_OK) {
     std::string text = ortc_session_message(worker.session);
     ortc_session_destroy(worker.session);
     throw std::runtime_error(text);
@@ -283,12 +294,16 @@ void ORTC_STEP_ABI Update::runPart(void *given, int64_t part, int64_t) {
                   units * (part + 1) / work.parts);
 }
 
-void Update::step(Pool &pool, const Batch &batch, const std::vector<double> &values) {
+std::vector<double> Update::step(Pool &pool, const Batch &batch, const std::vector<double> &values) {
   if (values.size() != scalars.size())
     raise(ORTC_E_ARGUMENT, "the update takes " + std::to_string(scalars.size()) + " numbers, but was given " +
                                std::to_string(values.size()));
-  if (batch.units == 0)
-    return;
+  std::vector<double> results;
+  if (batch.units == 0) {
+    for (const std::string &scalar : advanced)
+      results.push_back(values[size_t(std::find(scalars.begin(), scalars.end(), scalar) - scalars.begin())]);
+    return results;
+  }
   {
     nb::gil_scoped_release release;
     std::scoped_lock lock(mutex, pool.mutex);
@@ -301,10 +316,12 @@ void Update::step(Pool &pool, const Batch &batch, const std::vector<double> &val
       runPart(&work, 0, 0);
     else
       pool.run(work.parts, runPart, &work);
+    results = workers.front().advanced; // which has done a part
   }
   for (Worker &worker : workers)
     if (!worker.error.empty())
       raise(ORTC_E_INTERNAL, std::exchange(worker.error, {}));
+  return results;
 }
 
 std::vector<float> advance(nb::list counters) {

@@ -14,8 +14,9 @@
 namespace ortc::python {
 
 /// Programs of `ortc update` for pieces of tensors. Each binding has vectors of one length, a piece; they are powers of
-/// two. A program has vectors, float64 scalars, and outputs `VECTOR.new`, which are written over the vectors. A
-/// tensor is updated in the largest pieces that fit, and what is less than the smallest piece in a copy.
+/// two. A program has vectors, float64 scalars, outputs `VECTOR.new`, which are written over the vectors, and outputs
+/// `SCALAR.new`, which are the same for all pieces. A tensor is updated in the largest pieces that fit, and what is
+/// less than the smallest piece in a copy.
 ///
 /// Vectors may be shorter, by the same factor in all bindings: each of their elements is of a block of the others'.
 /// Such a program is no loop of elements: its results are copied to the vectors. The smallest piece is whole blocks.
@@ -35,6 +36,8 @@ public:
   /// Vectors, and names of scalars, in the order of the program.
   std::vector<Form> listVectors() const;
   std::vector<std::string> listScalars() const;
+  /// The scalars that a step gives new values of.
+  std::vector<std::string> listAdvanced() const;
   /// Lengths, from the largest to the smallest.
   std::vector<int64_t> listPieces() const;
 
@@ -55,8 +58,8 @@ public:
   /// the processor. With vectors of blocks the layout is row-major, and theirs have a rank of 1. Raises ShapeError
   /// otherwise.
   std::unique_ptr<Batch> prepare(nanobind::tuple tensors) const;
-  /// Updates a batch of this object's. The GIL is free meanwhile.
-  void step(Pool &pool, const Batch &batch, const std::vector<double> &scalars);
+  /// Updates a batch of this object's, and gives the new values of listAdvanced(). The GIL is free meanwhile.
+  std::vector<double> step(Pool &pool, const Batch &batch, const std::vector<double> &scalars);
 
 private:
   struct Vector {
@@ -75,12 +78,13 @@ private:
     size_t piece = SIZE_MAX;   ///< whose binding the session has
     std::vector<char> rest;    ///< a smallest piece of each vector
     std::vector<char> results; ///< a largest piece of each, where they are not made in place
+    std::vector<double> advanced;
     std::string error;
   };
   struct Work;
   void readProgram();
   bool readVectors(const Binding &binding, int64_t &length);
-  ortc_status bindScalars(ortc_session *session);
+  ortc_status bindScalars(Worker &worker);
   void addWorker();
   std::string refuse(size_t vector, const Tensor &tensor, const Tensor &first) const;
   size_t getPlace(size_t vector, int64_t elements) const;
@@ -91,7 +95,7 @@ private:
 
   std::shared_ptr<Program> program;
   std::vector<Vector> vectors;
-  std::vector<std::string> scalars;
+  std::vector<std::string> scalars, advanced;
   std::vector<std::pair<int64_t, uint32_t>> pieces; ///< lengths and bindings, the largest first
   bool hasBlocks = false;
   uint8_t type = 0;            ///< of the first vector, TensorProto.DataType: float or double

@@ -367,15 +367,10 @@ Status Writer::check() {
 
 } // namespace
 
-Status checkArtifact(const Artifact &artifact) {
-  Writer writer(artifact);
-  ORTC_TRY(writer.prepare());
-  return writer.check();
-}
-
 Status writeArtifact(const Artifact &artifact, ByteSink &sink) {
   Writer writer(artifact);
   ORTC_TRY(writer.prepare());
+  ORTC_TRY(writer.check());
   return writeSections(writer.header, writer.sections, sink);
 }
 

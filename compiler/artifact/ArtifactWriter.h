@@ -15,12 +15,8 @@ namespace ortc::artifact {
 /// names, naming the culprit.
 Expected<Bytes> writeArtifact(const Artifact &artifact);
 
-/// The same to a sink: images go there piece by piece, and are never in memory as a whole. Refuses less:
-/// checkArtifact() comes before.
+/// The same to a sink: images go there piece by piece, and are never in memory as a whole.
 Status writeArtifact(const Artifact &artifact, ByteSink &sink);
-
-/// Refuses what writeArtifact() would refuse, without making the images.
-Status checkArtifact(const Artifact &artifact);
 
 /// Digest of name, role, dtype and shape of the checkpointed tensors, in table order.
 void modelDigest(const std::vector<Tensor> &tensors, uint8_t digest[32]);

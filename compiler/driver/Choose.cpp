@@ -23,32 +23,32 @@ static std::vector<std::string> listTrained(const Compiled &placed) {
   return names;
 }
 
-/// The memory of a placed program, and the tensors that it trains.
-static report::TrainChoice describeChoice(const std::string &what, Compiled &placed) {
-  report::TrainChoice choice;
-  choice.what = what;
-  choice.tensors = listTrained(placed);
-  report::SharedMemory shared = report::describeShared(placed.getIR().front(), /*workers=*/1);
-  choice.persistent = shared.persistent;
-  choice.constants = shared.constants;
-  const std::vector<report::EntryFacts> &entries = placed.facts.families.front().entries;
-  choice.transient = entries.empty() ? 0 : entries.front().memory.bytes;
-  return choice;
+/// The memory of a session of a placed program.
+static report::SessionMemory describeMemory(Compiled &placed, uint32_t workers) {
+  const report::SharedMemory shared = report::describeShared(placed.getIR().front(), workers);
+  report::SessionMemory memory{shared.persistent, shared.constants, 0};
+  for (const report::FamilyFacts &family : placed.facts.families)
+    for (const report::EntryFacts &entry : family.entries)
+      memory.transient = std::max(memory.transient, entry.memory.bytes);
+  return memory;
 }
 
 std::vector<report::TrainChoice> planChoices(CompileOptions options, Compiled &asked) {
-  std::vector<report::TrainChoice> planned{describeChoice("as asked", asked)};
+  auto describe = [&](const std::string &what, Compiled &placed) {
+    return report::TrainChoice{describeMemory(placed, options.maxWorkers), what, listTrained(placed)};
+  };
+  std::vector<report::TrainChoice> planned{describe("as asked", asked)};
   options.freeze.clear();
   for (const report::TrainChoice &choice :
        report::listTrainChoices(asked.model->getProto().graph(), planned.front().tensors)) {
     options.train = {NamePattern::list(choice.tensors, choice.what)};
     if (Expected<Compiled> placed = compile(options))
-      planned.push_back(describeChoice(choice.what, *placed));
+      planned.push_back(describe(choice.what, *placed));
   }
   return planned;
 }
 
-/// The memory of a placed program as a session, and the values that it trains.
+/// The memory of a placed program, and the values that it trains.
 static void describeSet(Compiled &placed, uint32_t workers, report::UpdateSet &set) {
   const std::map<std::string, int64_t> &parts = placed.facts.trainedInPart;
   for (const legalize::InitializerReport &item : placed.facts.initializers)
@@ -57,12 +57,7 @@ static void describeSet(Compiled &placed, uint32_t workers, report::UpdateSet &s
       set.values += part == parts.end() ? item.elements : part->second;
       ++set.tensors;
     }
-  report::SharedMemory shared = report::describeShared(placed.getIR().front(), workers);
-  set.persistent = shared.persistent;
-  set.constants = shared.constants;
-  for (const report::FamilyFacts &family : placed.facts.families)
-    for (const report::EntryFacts &entry : family.entries)
-      set.transient = std::max(set.transient, entry.memory.bytes);
+  static_cast<report::SessionMemory &>(set) = describeMemory(placed, workers);
   const std::vector<report::EntryFacts> &entries = placed.facts.families.front().entries;
   set.flops = entries.empty() ? 0 : entries.front().flops;
 }

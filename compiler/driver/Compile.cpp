@@ -351,7 +351,9 @@ Status Compilation::checkTrained() const {
 Status Compiled::writeFile(artifact::ByteSink &sink) const {
   const Status written = artifact::writeArtifact(artifact, sink);
   ORTC_TRY(checkModelFiles(*this)); // bytes of a file that was cut cannot be written
-  return written;
+  return written.getCode() == ExitCode::Refused
+             ? Status::refusal(facts.modelFile + ": " + written.getMessage())
+             : written;
 }
 
 Status Compiled::writeTo(artifact::OutputFolder &folder) const {
@@ -566,7 +568,6 @@ Status Compilation::assemble() {
     ORTC_TRY(
         diagnostics.check(makeSource(*model.written, result.tensors, model.packed).moveTo(result.source)));
   result.manifest = report::makeManifest(options, compiled.facts, result);
-  ORTC_TRY(diagnostics.check(artifact::checkArtifact(result)));
   if (options.emit)
     ORTC_TRY(diagnostics.check(makeLinked(options, compiled)));
   return checkModelFiles(compiled);

@@ -47,7 +47,8 @@ struct Compiled {
   std::vector<artifact::OutputFile>
       linked; ///< what programs are linked with, where options ask for it, likewise
 
-  /// Writes model.ortc, after the last phase. Fails where a file that constants are views of has changed.
+  /// Writes model.ortc, after the last phase. Refuses what runtimes would refuse; fails where a file that constants are
+  /// views of has changed.
   Status writeFile(artifact::ByteSink &sink) const;
   /// The same to a folder, with the manifest and what programs are linked with; OutputFolder::commit() comes after it.
   Status writeTo(artifact::OutputFolder &folder) const;

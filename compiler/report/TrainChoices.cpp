@@ -31,7 +31,7 @@ std::vector<TrainChoice> listTrainChoices(const proto::GraphProto &graph,
     bool isNew = std::none_of(choices.begin(), choices.end(),
                               [&](const TrainChoice &other) { return other.tensors == tensors; });
     if (!tensors.empty() && tensors.size() < trained.size() && isNew)
-      choices.push_back({what, std::move(tensors)});
+      choices.push_back({{}, what, std::move(tensors)});
   };
   for (size_t count : {layers.size() / 2, layers.size() / 4, size_t(1)}) {
     std::vector<std::string> tensors;

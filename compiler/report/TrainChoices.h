@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/frontend/onnx.pb.h"
+#include "compiler/report/SessionMemory.h"
 
 #include <string>
 #include <vector>
@@ -10,10 +11,9 @@
 namespace ortc::report {
 
 /// A subset of the tensors that a compilation trains, and what its plan takes.
-struct TrainChoice {
+struct TrainChoice : SessionMemory {
   std::string what; ///< "last 3 of 12 layers"
   std::vector<std::string> tensors;
-  uint64_t persistent = 0, constants = 0, transient = 0; ///< transient: of the first entry, the training step
 };
 
 /// Subsets of `trained` that people choose when memory is short: the last layer, the last quarter, the last

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/frontend/onnx.pb.h"
+#include "compiler/report/SessionMemory.h"
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
@@ -12,14 +13,12 @@
 namespace ortc::report {
 
 /// Values of `--train`, which together name what is trained, and what a session takes with them.
-struct UpdateSet {
+struct UpdateSet : SessionMemory {
   std::string what;               ///< "last 3 of 12 layers, 1/4 of the channels"
   std::vector<std::string> train; ///< empty: what was asked for
   size_t tensors = 0;
   int64_t values = 0; ///< trained elements
-  uint64_t persistent = 0, constants = 0,
-           transient = 0; ///< as ortc_session_sizes has them; constants may stay in flash
-  int64_t flops = 0;      ///< floating-point operations of a training step
+  int64_t flops = 0;  ///< floating-point operations of a training step
 
   uint64_t getBytes() const { return persistent + transient; }
 };

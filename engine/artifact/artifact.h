@@ -10,6 +10,7 @@
 #include "engine/artifact/device.h"
 #include "engine/artifact/kernel_table.h"
 #include "engine/artifact/loss_info.h"
+#include "engine/artifact/release.h"
 #include "engine/data/batches.h"
 #include "support/Schedule.h"
 
@@ -77,15 +78,7 @@ public:
 private:
   static Status openOn(const std::string &path, Artifact &artifact, const Device &device, bool mayStore);
   Status read();
-  struct Close {
-    Close() : isShared(false) {}
-    explicit Close(bool isShared) : isShared(isShared) {}
-    bool isShared; ///< somebody else keeps it open
-    void operator()(ortc_program *program) const {
-      if (!isShared)
-        ortc_program_close(program);
-    }
-  };
+  using Close = Release<ortc_program_close>;
   std::string path;
   std::unique_ptr<ortc_program, Close> program;
   ortc_program_info info{};

@@ -13,6 +13,7 @@
 #include "engine/session/tensor_roles.h"
 #include "runtime/delta/quantize.h"
 #include "runtime/src/internal.h"
+#include "runtime/src/role_names.h"
 #include "support/Convert.h"
 
 namespace ortc::engine {
@@ -110,11 +111,11 @@ static Status readCheckpoint(const std::string &path, Base &base) {
   return Status();
 }
 
-/// As runtimes write it (runtime/src/checkpoint_write.cpp).
+/// As runtimes write it.
 static TensorRole roleOf(const ortc_tensor_info &tensor) {
-  if (tensor.role == ORTC_ROLE_STATE)
-    return tensor.flags & ORTC_TENSOR_IN_MODEL ? TensorRole::Buffer : TensorRole::State;
-  return tensor.role == ORTC_ROLE_SCALAR ? TensorRole::Scalar : TensorRole::Parameter;
+  return tensor.role == ORTC_ROLE_PARAMETER
+             ? TensorRole::Parameter
+             : TensorRole(int(TensorRole::State) + findSavedRole(tensor.role, tensor.flags));
 }
 
 static Status readArtifact(const std::string &path, Base &base) {

@@ -53,8 +53,8 @@ struct Session::State {
 
 Session::Session() = default;
 Session::~Session() = default;
-Session::Session(Session &&) = default;
-Session &Session::operator=(Session &&) = default;
+Session::Session(Session &&) noexcept = default;
+Session &Session::operator=(Session &&) noexcept = default;
 
 void Session::DestroyPool::operator()(ortc_pool *pool) const { ortc_pool_destroy(pool); }
 

@@ -54,8 +54,8 @@ public:
   static void adopt(const Artifact &artifact, ortc_session *shared, PerformStep perform, Session &session);
   Session();
   ~Session();
-  Session(Session &&);
-  Session &operator=(Session &&);
+  Session(Session &&) noexcept;
+  Session &operator=(Session &&) noexcept;
 
   ortc_session *get() const { return session.get(); }
   uint32_t getThreads() const { return threads; }
@@ -85,15 +85,7 @@ public:
 
 private:
   struct State;
-  struct Destroy {
-    Destroy() : isShared(false) {}
-    explicit Destroy(bool isShared) : isShared(isShared) {}
-    bool isShared; ///< somebody else keeps it
-    void operator()(ortc_session *session) const {
-      if (!isShared)
-        ortc_session_destroy(session);
-    }
-  };
+  using Destroy = Release<ortc_session_destroy>;
   struct DestroyPool {
     void operator()(ortc_pool *pool) const;
   };

@@ -4,28 +4,27 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 #include <functional>
-#include <iterator>
 #include <string_view>
-#include <utility>
+
+#include "runtime/src/role_names.h"
 
 namespace ortc::engine {
 
-static constexpr std::pair<TensorRole, const char *> kRoles[] = {{TensorRole::Parameter, "parameter"},
-                                                                 {TensorRole::Buffer, "buffer"},
-                                                                 {TensorRole::State, "state"},
-                                                                 {TensorRole::Scalar, "scalar"}};
-
 const char *getRoleName(TensorRole role) {
-  return std::find_if(std::begin(kRoles), std::end(kRoles),
-                      [&](const auto &each) { return each.first == role; })
-      ->second;
+  if (role == TensorRole::Parameter)
+    return "parameter";
+  const char *name = ORTC_SAVED_ROLES;
+  for (TensorRole each = TensorRole::State; each != role; each = TensorRole(int(each) + 1))
+    name += std::strlen(name) + 1;
+  return name;
 }
 
 static Status parseRole(const std::string &path, const std::string &key, const std::string &name,
                         TensorRole &role) {
-  for (const auto &[known, text] : kRoles)
-    if (name == text) {
+  for (TensorRole known : {TensorRole::Parameter, TensorRole::State, TensorRole::Scalar, TensorRole::Buffer})
+    if (name == getRoleName(known)) {
       role = known;
       return Status();
     }

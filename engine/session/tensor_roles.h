@@ -11,11 +11,11 @@
 namespace ortc::engine {
 
 /// The part that a tensor has in training.
-enum class TensorRole {
-  Parameter, ///< trained
-  Buffer,    ///< a tensor of the model that steps change and nothing trains: running statistics
-  State,     ///< what optimizers, averages, loss scales and waiting gradients keep from step to step
-  Scalar     ///< a hyper-parameter
+enum class TensorRole { // in the order of ORTC_SAVED_ROLES
+  Parameter,            ///< trained
+  State,  ///< what optimizers, averages, loss scales and waiting gradients keep from step to step
+  Scalar, ///< a hyper-parameter
+  Buffer  ///< a tensor of the model that steps change and nothing trains: running statistics
 };
 
 /// In front of a tensor's name, the key of its role in the metadata; parameters have none.

@@ -69,17 +69,6 @@ private:
 
 } // namespace
 
-/// Of an output, before the work.
-static Status checkFolder(const std::string &file) {
-  std::string place; // links are followed
-  ORTC_TRY(resolveOutput(file, place));
-  std::filesystem::path folder = std::filesystem::path(place).parent_path();
-  std::string where = folder.empty() ? "." : folder.string();
-  return access(where.c_str(), W_OK) == 0
-             ? Status()
-             : Status::failure(file + ": the folder " + where + " is not there or cannot be written");
-}
-
 Status Run::openEvaluation(std::vector<NamedFile> &inputs, std::vector<std::string> &notes) {
   ORTC_TRY(checkAverages(artifact, "--eval-weights", options.evalWeights));
   ORTC_TRY(artifact.findEntry(ORTC_ENTRY_EVAL, buckets ? entry->bindingName : options.binding, evalEntry));
@@ -112,7 +101,7 @@ Status Run::checkFiles(std::vector<NamedFile> inputs) const {
 Status Run::open() {
   for (const std::string &file : {options.save, options.saveBest})
     if (!file.empty())
-      ORTC_TRY(checkFolder(file));
+      ORTC_TRY(checkFolderOf(file));
   ORTC_TRY(Device::open(options.device, device));
   ORTC_TRY(Artifact::open(options.artifact, artifact, device));
   if (options.buckets.empty()) {

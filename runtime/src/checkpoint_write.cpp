@@ -3,6 +3,7 @@
 //
 // Two passes over the tensors: the header holds a checksum of the data.
 #include "runtime/src/internal.h"
+#include "runtime/src/role_names.h"
 
 namespace ortc {
 
@@ -90,12 +91,6 @@ struct Output {
   }
 };
 
-/// The value of "ortc.role.NAME"; parameters, which are most, have none.
-const char *roleOf(const ortc_file_tensor &tensor) {
-  bool isOfModel = tensor.flags & ORTC_TENSOR_IN_MODEL;
-  return findText("state\0scalar\0buffer", isOfModel ? 2 : tensor.role - ORTC_ROLE_STATE);
-}
-
 /// Written for all tensors, one part after the other.
 enum class TensorPart { Roles, Entries, Data };
 
@@ -120,7 +115,7 @@ __attribute__((noinline)) void writeFile(ortc_session *s, Output &out, const ort
         if (t.role == ORTC_ROLE_PARAMETER)
           continue;
         out.quoted(",\"ortc.role.", name);
-        out.quoted(":\"", roleOf(t));
+        out.quoted(":\"", findText(ORTC_SAVED_ROLES, findSavedRole(t.role, t.flags)));
         continue;
       }
       if (part == TensorPart::Data) {

@@ -97,6 +97,28 @@ TEST(ConfigBytesTest, TheCommandLineWins) {
             mustRun({"plan", model, "--shape", "batch=8", "--optimizer", "adam", "--clip-norm", "1"}).text);
 }
 
+TEST(ConfigBytesTest, MessagesShowAndEnd) {
+  TemporaryFolder folder;
+  auto refuse = [&](const std::string &text) {
+    return runTool({"train", "m.onnx", "-o", folder / "x", "--config", folder.write("r.toml", text)}).errors;
+  };
+  const std::string begin = "ortc: error: " + (folder / "r.toml") + ":", huge(1000000, 'x');
+  EXPECT_EQ(refuse("\xEF\xBB\xBF[train]"), begin + "1: a key is expected, but there is '?[train]'\n");
+  EXPECT_EQ(refuse("[train]\rx"), begin + "1: '?x' follows a table's name on the same line\n");
+  EXPECT_EQ(refuse("[train]\n\xFFx = 1"), begin + "2: a key is expected, but there is '?x = 1'\n");
+  const std::string errors = refuse("[train]\nloss = '" + huge + "'");
+  EXPECT_LT(errors.size(), 4500u);
+  EXPECT_TRUE(errors.starts_with(begin + "2: --loss: there is no loss 'xxx")) << errors;
+  EXPECT_TRUE(errors.ends_with(" output:NAME and none\n")) << errors;
+}
+
+TEST(ConfigBytesTest, HelpNeedsNoRecipe) {
+  TemporaryFolder folder;
+  const Arguments help{"train", "--help"};
+  for (const std::string &recipe : {folder.write("r.toml", "["), folder / "missing.toml"})
+    EXPECT_EQ(mustRun({"train", "--config", recipe, "--help"}).text, mustRun(help).text);
+}
+
 /// Of flags that a recipe gives, messages say where they stand.
 TEST(ConfigBytesTest, RefusesWithThePlace) {
   TemporaryFolder folder;
@@ -111,6 +133,13 @@ TEST(ConfigBytesTest, RefusesWithThePlace) {
   EXPECT_EQ(refuse("[train]\nlos = 'mse'"), "2: 'los' is no flag of ortc train; did you mean 'loss'?\n");
   EXPECT_EQ(refuse("[train]\n\nclip-norm = -1"),
             "3: --clip-norm: '-1' must be a number above 0 that float32 has: 1.4e-45 to 3.4e38\n");
+  // Of a flag that is given several times, the one that is wrong.
+  EXPECT_EQ(refuse("[train]\nfreeze = [\n  'a',\n  '(',\n]").substr(0, 16), "4: --freeze: '('");
+  EXPECT_EQ(
+      refuse("[train.binding.a]\nshape = 'batch=2'\n[train.binding.b]\nshape = 'batch'\n").substr(0, 11),
+      "4: --shape:");
+  EXPECT_EQ(refuse("[train.binding.a]\nshape = 'batch=2'\n[train.binding.'b/c']\n").substr(0, 13),
+            "3: --binding:");
   EXPECT_EQ(refuse("[train]\n", {"--clip-norm", "-1"}),
             "ortc: error: --clip-norm: '-1' must be a number above 0 that float32 has: 1.4e-45 to 3.4e38\n");
   EXPECT_EQ(refuse("[train]\nclip-norm = 1", {"--clip-norm", "-1"}),

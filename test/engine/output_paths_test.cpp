@@ -105,6 +105,18 @@ TEST_F(OutputPathsTest, NothingIsWrittenIntoAFolderThatIsReplaced) {
     EXPECT_TRUE(checkOutside({"-o", folder / "artifact/"}, {"--report", path}).isOk()) << path;
 }
 
+TEST_F(OutputPathsTest, TheFolderOfAFileIsThere) {
+  fs::create_symlink("missing/file", folder / "link");
+  EXPECT_TRUE(checkFolderOf(folder / "new").isOk());
+  EXPECT_TRUE(checkFolderOf("relative").isOk());
+  for (const char *name : {"missing/file", "link"})
+    EXPECT_EQ(checkFolderOf(folder / name).getMessage(), (folder / name) + ": the folder " +
+                                                             (folder / "missing") +
+                                                             " is not there or cannot be written");
+  EXPECT_EQ(checkFolderOf("missing/file").getMessage(),
+            "missing/file: the folder missing is not there or cannot be written");
+}
+
 TEST_F(OutputPathsTest, AFileThatIsWrittenAtTheEndCanBeMade) {
   NamedFile artifact{"-o", folder / "artifact"};
   auto check = [&](const std::string &path) { return checkNewFile(artifact, {"--report", path}); };
@@ -119,6 +131,22 @@ TEST_F(OutputPathsTest, AFileThatIsWrittenAtTheEndCanBeMade) {
   EXPECT_EQ(status.getCode(), ExitCode::Failed);
   EXPECT_EQ(status.getMessage(),
             "cannot write '" + (folder / "missing/report.json") + "': No such file or directory");
+}
+
+TEST_F(OutputPathsTest, FilesAppearTogether) {
+  {
+    AtomicFiles files;
+    EXPECT_TRUE(files.add(folder / "one", "1").isOk());
+    EXPECT_TRUE(files.add("", "none").isOk());
+    EXPECT_FALSE(files.add(folder / "missing/two", "2").isOk());
+    EXPECT_FALSE(fs::exists(folder / "one"));
+  }
+  EXPECT_EQ(countEntries(), 0);
+  AtomicFiles files;
+  EXPECT_TRUE(files.add(folder / "one", "1").isOk() && files.add(folder / "two", "2").isOk());
+  EXPECT_TRUE(files.commit().isOk());
+  EXPECT_EQ(readFile(folder / "one") + readFile(folder / "two"), "12");
+  EXPECT_EQ(countEntries(), 2);
 }
 
 TEST_F(OutputPathsTest, ALinkStaysALink) {

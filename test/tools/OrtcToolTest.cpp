@@ -154,6 +154,18 @@ TEST_F(OrtcToolTest, RefusesBadCommandLinesWithStatus2) {
   }
 }
 
+TEST_F(OrtcToolTest, BracketsAreLetters) {
+  for (const char *name : {"[a]", "[a,b]", "[]"}) {
+    const std::string begin = std::string("ortc: error: ") + name + ": ";
+    for (const char *arguments :
+         {"merge '%' b -o c", "merge -o c '%' b", "report '%' b -o c", "inspect '%'"}) {
+      std::string line = arguments;
+      Outcome outcome = run(line.replace(line.find('%'), 1, name));
+      EXPECT_EQ(outcome.text.substr(0, begin.size()), begin) << line;
+    }
+  }
+}
+
 TEST_F(OrtcToolTest, HelpAndVersionAreFine) {
   EXPECT_EQ(run("--help").status, 0);
   EXPECT_EQ(run("run --help").status, 0);

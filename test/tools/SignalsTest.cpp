@@ -259,7 +259,8 @@ TEST_F(SignalsTest, AFileThatIsTooLargeIsAFailureAndLeavesNothing) {
   EXPECT_EQ(ended.status, 1);
   EXPECT_EQ(ended.text,
             "ortc: error: " + (outputs / "a/model.ortc") + ": cannot be written: File too large\n");
-  ended = end({"plan", kModel, "--shape", "batch=4", "--quiet", "--html", outputs / "p.html"},
+  ended = end({"plan", kModel, "--shape", "batch=4", "--quiet", "--dump-buffers", outputs / "b.csv", "--html",
+               outputs / "p.html"},
               [] { limitFiles(8192); });
   EXPECT_EQ(ended.status, 1) << ended.text;
   ended = end(runFor("3", {"--quiet"}), [] { limitFiles(300); });

@@ -22,7 +22,7 @@ static std::string run(std::vector<std::string> arguments) {
   compiled = {};
   tuned = {};
   CLI::App app;
-  tool::Tool tool(app);
+  tool::Tool tool(app, /*most=*/1);
   tool::addTrainCommand(tool);
   std::reverse(arguments.begin(), arguments.end()); // as CLI11 takes them
   arguments.push_back("train");

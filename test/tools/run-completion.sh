@@ -21,7 +21,7 @@ case $shell in
     complete() {
       bash --norc -c '
         source completion
-        read -ra COMP_WORDS <<<"$1"
+        read -ra COMP_WORDS <<<"${1//=/ = }" # as COMP_WORDBREAKS does
         [[ $1 != *" " ]] || COMP_WORDS+=("")
         COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
         _ortc
@@ -60,6 +60,14 @@ hides 'ortc run --cl' --clip-norm
 offers 'ortc train --loss ' cross_entropy mse
 offers 'ortc train --optimizer ada' adam adamw
 hides 'ortc train --optimizer ada' sgd
+case $shell in
+  bash) offers 'ortc train --loss=cr' cross_entropy ;;
+  fish) offers 'ortc train --loss=cr' --loss=cross_entropy ;;
+esac
+offers 'ortc help pre' predict
+offers 'ortc flags pre' predict
+[ "$shell" != fish ] || offers 'ortc help train clip-' clip-norm clip-value
+offers 'ortc predict --hel' --help
 offers 'ortc train --batch-norm ' as-exported train frozen
 offers 'ortc run x --lr-schedule cos' cosine
 offers 'ortc completion ' bash zsh fish

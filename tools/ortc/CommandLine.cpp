@@ -10,6 +10,7 @@
 
 #include "engine/artifact/device_name.h"
 #include "engine/session/averages.h"
+#include "support/Message.h"
 #include "support/Printable.h"
 #include "tools/ortc/flags/Help.h"
 
@@ -112,7 +113,11 @@ void CommandLine::addPositional(const std::string &name, std::string &target) {
 }
 
 void CommandLine::addPositionals(const std::string &name, std::vector<std::string> &targets) {
-  command->add_option(name, targets)->required(getArgument(name).isNeeded);
+  for (size_t i = 0; i < tool.most; ++i)
+    command
+        ->add_option_function<std::string>(i ? name + std::to_string(i) : name,
+                                           [&targets](const std::string &value) { targets.push_back(value); })
+        ->required(i == 0 && getArgument(name).isNeeded);
 }
 
 void CommandLine::setVocabulary(const std::string &name, Vocabulary vocabulary) {
@@ -128,8 +133,7 @@ std::function<std::string()> CommandLine::getRecipe() const {
 }
 
 int reportError(const std::string &message, int exitCode) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "ortc: error: %s\n", makePrintable(message).c_str());
+  printMessage("error", message);
   return exitCode;
 }
 

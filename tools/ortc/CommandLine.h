@@ -1,9 +1,9 @@
 // CLI11 with our rules.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// CLI11 runs callbacks in the order in which options were declared, splits values in brackets, and lets an
-// option that may repeat eat the arguments after it. Here a handler runs for every occurrence of a flag, in
-// the order of the command line, and gets exactly one value as it was written.
+// CLI11 runs callbacks in the order in which options were declared, splits values in brackets where an option takes
+// several, and lets an option that may repeat eat the arguments after it. Here a handler runs for every occurrence of a
+// flag, in the order of the command line, and gets exactly one value as it was written.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -20,9 +20,10 @@ using Action = std::function<int()>;
 
 /// The command line of a process.
 struct Tool {
-  explicit Tool(CLI::App &app) : app(app) {}
+  explicit Tool(CLI::App &app, size_t most) : app(app), most(most) {}
 
   CLI::App &app;
+  size_t most; ///< arguments that the command line may have
   Action action = {};
   std::vector<Command> commands = {}; ///< of this build
   std::vector<GivenFlag> given = {};  ///< in the order of the command line

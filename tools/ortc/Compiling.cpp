@@ -12,8 +12,8 @@
 #include "compiler/report/UpdateSets.h"
 #include "support/AtomicFile.h"
 #include "support/Json.h"
+#include "support/Message.h"
 #include "support/Plural.h"
-#include "support/Printable.h"
 #include "support/Text.h"
 #include "tools/ortc/OutputPaths.h"
 #include "tools/ortc/Progress.h"
@@ -44,9 +44,9 @@ Status dumpIr(const std::string &folder, const char *phase, const std::string &f
 
 void printNotes(const std::vector<std::string> &notes, const std::vector<std::string> &warnings) {
   for (const std::string &note : notes)
-    std::cerr << "ortc: note: " << makePrintable(note) << "\n";
+    printMessage("note", note);
   for (const std::string &warning : warnings)
-    std::cerr << "ortc: warning: " << makePrintable(warning) << "\n";
+    printMessage("warning", warning);
 }
 
 static std::vector<report::MemoryPlan> listPlans(const report::CompileFacts &facts) {
@@ -58,9 +58,9 @@ static std::vector<report::MemoryPlan> listPlans(const report::CompileFacts &fac
 }
 
 /// What --dump-buffers and --report ask for, as far as the phases that ran know it.
-static Status writeReports(const CompileOptions &options, driver::Compiled &compiled) {
+static Status addReports(const CompileOptions &options, driver::Compiled &compiled, AtomicFiles &files) {
   if (!options.dumpBuffers.empty())
-    ORTC_TRY(writeFile(options.dumpBuffers, report::makeBufferTable(listPlans(compiled.facts))));
+    ORTC_TRY(files.add(options.dumpBuffers, report::makeBufferTable(listPlans(compiled.facts))));
   if (options.report.empty())
     return Status();
   std::vector<report::KernelCosts> costs;
@@ -72,7 +72,7 @@ static Status writeReports(const CompileOptions &options, driver::Compiled &comp
         return Status::failure("--report: " + found.getStatus().getMessage());
       costs.push_back(std::move(*found));
     }
-  return writeFile(options.report, report::makeReport(compiled.facts, compiled.phases, costs));
+  return files.add(options.report, report::makeReport(compiled.facts, compiled.phases, costs));
 }
 
 /// What a command needs to know while it compiles; `reports` are the files that it is going to write.
@@ -109,11 +109,12 @@ Status train(const CompileOptions &options, const TuneOptions &tuning, const std
     progress.begin("writing " + options.output);
     ORTC_TRY(compiled->writeTo(folder));
   }
-  ORTC_TRY(writeReports(options, *compiled));
-  if (!recipe.path.empty())
-    ORTC_TRY(writeFile(recipe.path, recipe.text));
+  AtomicFiles files;
+  ORTC_TRY(addReports(options, *compiled, files));
+  ORTC_TRY(files.add(recipe.path, recipe.text));
   if (isWhole)
     ORTC_TRY(folder.commit());
+  ORTC_TRY(files.commit());
   progress.end();
   printNotes(compiled->notes, compiled->facts.warnings);
   if (!isWhole) {
@@ -153,12 +154,11 @@ Status plan(const CompileOptions &options, const PlanOptions &planning) {
     sets = driver::planSets(placed, *compiled, extras.progress);
     report["fit"] = report::makeFitReport(sets, *planning.fit);
   }
-  if (!options.dumpBuffers.empty())
-    ORTC_TRY(writeFile(options.dumpBuffers, report::makeBufferTable(plans)));
-  if (!options.report.empty())
-    ORTC_TRY(writeFile(options.report, formatJson(report)));
-  if (!planning.page.empty())
-    ORTC_TRY(writeFile(planning.page, report::makePlanPage(report)));
+  AtomicFiles files;
+  ORTC_TRY(files.add(options.dumpBuffers, report::makeBufferTable(plans)));
+  ORTC_TRY(files.add(options.report, formatJson(report)));
+  ORTC_TRY(files.add(planning.page, planning.page.empty() ? "" : report::makePlanPage(report)));
+  ORTC_TRY(files.commit());
   progress.end();
   printNotes(compiled->notes, compiled->facts.warnings);
   if (!options.quiet)

@@ -130,10 +130,14 @@ static std::string describe(const CLI::Error &error) {
   return text;
 }
 
-/// A message that begins with "--flag: ", and where the flag stands in the recipe that gives it.
-static std::string locate(const tool::Recipe &recipe, const std::string &message) {
-  return message.starts_with("--") ? recipe.locate(message.substr(2, message.find(':') - 2)) + message
-                                   : message;
+/// A message that begins with "--flag: " of the flag that was read last, and where that stands in the recipe.
+static std::string locate(const tool::Tool &tool, const tool::Recipe &recipe, const std::string &message) {
+  if (!message.starts_with("--"))
+    return message;
+  const std::string flag = message.substr(2, message.find(':') - 2);
+  const auto number = std::count_if(tool.given.begin(), tool.given.end(),
+                                    [&](const tool::GivenFlag &each) { return flag == each.row->name; });
+  return recipe.locate(flag, static_cast<size_t>(number)) + message;
 }
 
 /// The file of "onnx:FILE:KEY=VALUE,..." (an optimizer) or "NAME=onnx:FILE@OUTPUT" (a loss); "" for other values.
@@ -155,7 +159,7 @@ static std::string findFunctionFile(const tool::FlagRow &row, const std::string 
 /// inputs.
 static Status checkInputs(const tool::Tool &tool, const tool::Recipe &recipe) {
   std::vector<NamedFile> inputs{{"--config", recipe.file}};
-  for (const auto &[row, value] : tool.given) {
+  for (const auto &[row, value, _] : tool.given) {
     const std::string flag = "--" + std::string(row->name);
     if (const std::string file = findFunctionFile(*row, value); !file.empty())
       inputs.push_back({flag, file});
@@ -164,7 +168,7 @@ static Status checkInputs(const tool::Tool &tool, const tool::Recipe &recipe) {
     else if (flag == "--mask" || flag == "--teacher")
       inputs.push_back({flag, value.substr(0, value.find(':'))});
   }
-  for (const auto &[row, value] : tool.given)
+  for (const auto &[row, value, _] : tool.given)
     if (row->writes)
       ORTC_TRY(checkOutputs(inputs, {{"--" + std::string(row->name), value}}));
   return Status();
@@ -202,7 +206,7 @@ static int run(int argc, char **argv) {
   app.set_version_flag("--version", "ortc " ORTC_VERSION);
   app.allow_extras();
   app.require_subcommand(0, 1); // an argument may be called like a command
-  tool::Tool tool(app);
+  tool::Tool tool(app, static_cast<size_t>(argc));
   app.formatter_fn([&tool](const CLI::App *, const std::string &, CLI::AppFormatMode) {
     return tool::describeTool(kAbout, tool.commands);
   });
@@ -211,7 +215,9 @@ static int run(int argc, char **argv) {
   if (std::optional<int> answered = answerHelp(tool, line))
     return *answered;
   tool::Recipe recipe;
-  if (const tool::CommandRow *command = line.empty() ? nullptr : tool::findCommand(line[0])) {
+  const bool asksHelp = std::any_of(line.begin(), line.end(),
+                                    [](const std::string &each) { return each == "--help" || each == "-h"; });
+  if (const tool::CommandRow *command = line.empty() || asksHelp ? nullptr : tool::findCommand(line[0])) {
     std::vector<std::string> arguments(line.begin() + 1, line.end());
     if (Status status = tool::addRecipe(*command, arguments, recipe); !status.isOk())
       return tool::finish(status);
@@ -230,7 +236,7 @@ static int run(int argc, char **argv) {
     return tool::reportError(text.substr(0, text.find(':')) + " needs a value", 2);
   } catch (const CLI::Error &error) {
     std::string extras = describeExtras(app, line);
-    return tool::reportError(extras.empty() ? locate(recipe, describe(error)) : extras, 2);
+    return tool::reportError(extras.empty() ? locate(tool, recipe, describe(error)) : extras, 2);
   }
   if (std::string extras = describeExtras(app, line); !extras.empty())
     return tool::reportError(extras, 2);

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import operator
 import os
-import stat
 from collections.abc import Iterable
 from typing import Any
 
@@ -49,21 +48,6 @@ def check_text(name: str, value: Any) -> str:
 def check_output(what: str, file: File, inputs: Iterable[tuple[str, File]] = ()) -> None:
     """Of a file that replaces what is there: as support/OutputPaths.h has it. `inputs`: files that are read, and what each
     is."""
-    path = os.fspath(file)
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        mode = stat.S_IFREG  # it is new, or the system says when it is written what is wrong
-    if not stat.S_ISREG(mode):
-        kind = "a folder" if stat.S_ISDIR(mode) else "no regular file"
-        raise ArgumentError(f"{path}: is {kind}, which is not replaced; name another file")
-    for name, each in inputs:
-        if _is_same(path, os.fspath(each)):
-            raise ArgumentError(f"{what} {path} would overwrite {name} {os.fspath(each)}; name another file")
+    from ortc import _runtime  # not for who writes no file
 
-
-def _is_same(a: str, b: str) -> bool:
-    try:
-        return os.path.samefile(a, b)
-    except OSError:  # one is not there
-        return os.path.realpath(a) == os.path.realpath(b)
+    _runtime.check_output(what, os.fspath(file), [(name, os.fspath(each)) for name, each in inputs])

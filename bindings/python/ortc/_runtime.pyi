@@ -31,6 +31,12 @@ def suggest(text: str, words: list[str]) -> str:
 def check_kept_names(path: str, files: list[tuple[str, str]]) -> None:
     """Refuses files, each with what it is, that have names of kept checkpoints of `path`, so that they may be replaced or removed."""
 
+def check_output(name: str, path: str, inputs: list[tuple[str, str]]) -> None:
+    """Refuses what is no regular file, and what is one of the inputs, each with what it is."""
+
+def check_folder(path: str) -> None:
+    """Refuses a path whose folder is not there or cannot be written to."""
+
 def format_event(event: dict[str, Any]) -> str:
     """The line that `ortc run --metrics` writes of it."""
 
@@ -172,6 +178,10 @@ class Update:
     @property
     def scalars(self) -> list[str]: ...
     @property
+    def advanced(self) -> list[str]:
+        """The scalars that a step gives new values of."""
+
+    @property
     def pieces(self) -> list[int]:
         """Lengths that there is code for, from the largest to the smallest."""
 
@@ -182,7 +192,8 @@ class Update:
         """For each vector a list of tensors of PyTorch; those at one place have one shape and one dense layout; where
         vectors are of blocks, rows are in order, and theirs have a rank of 1. Raises ShapeError otherwise, or where types and devices are others."""
 
-    def step(self, pool: Pool, batch: Batch, scalars: list[float]) -> None: ...
+    def step(self, pool: Pool, batch: Batch, scalars: list[float]) -> list[float]:
+        """Gives the new values of `advanced`."""
 
 class Session:
     def __init__(self, program: Program, threads: int = 0, stop_on_not_finite: bool = False) -> None: ...

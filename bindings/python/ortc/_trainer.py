@@ -18,7 +18,7 @@ from ortc._artifact import Artifact
 from ortc._checks import File, check_output, check_rate, check_text, check_whole
 from ortc._data import Data, Source, open_source
 from ortc._errors import ArgumentError
-from ortc._runtime import Training, check_kept_names, join_words
+from ortc._runtime import Training, check_folder, check_kept_names, join_words
 from ortc._session import Loaded, Session
 from ortc.callbacks import Callback, Event
 
@@ -47,9 +47,7 @@ def _check_file(name: str, file: File | None, inputs: list[tuple[str, File]]) ->
     if file is None:
         return None
     check_output(name, Path(file), inputs)
-    folder = Path(file).resolve().parent
-    if not os.access(folder, os.W_OK):
-        raise ArgumentError(f"{os.fspath(file)}: the folder {folder} is not there or cannot be written")
+    check_folder(os.fspath(file))
     return os.fspath(file)
 
 

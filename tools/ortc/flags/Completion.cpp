@@ -72,6 +72,8 @@ std::string formatBash(const std::vector<Command> &commands) {
          "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} "
          "command=${COMP_WORDS[1]} flags='' words=''\n"
          "  COMPREPLY=()\n"
+         "  if [ \"$word\" = = ]; then word=''; elif [ \"$before\" = = ]; then "
+         "before=${COMP_WORDS[COMP_CWORD - 2]}; fi\n" // --flag=value is three words
          "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    _ortc_words '" +
          join(listNames(commands)) +
          " --help --version'\n    return\n  fi\n"
@@ -141,6 +143,22 @@ std::string formatZsh(const std::vector<Command> &commands) {
          "if [ \"$funcstack[1]\" = _ortc ]; then _ortc \"$@\"; else compdef _ortc ortc; fi\n";
 }
 
+/// The arguments of `ortc help` and `ortc flags`: a command, and one of its flags.
+std::string formatFishNames(const std::string &name, const std::vector<Command> &commands) {
+  auto format = [&](const std::string &before, size_t words, const std::vector<std::string> &names) {
+    return "complete -c ortc -n '__fish_seen_subcommand_from " + name + before +
+           "; and test (count (commandline -opc)) -eq " + std::to_string(words) + "' -f -a " +
+           quote(join(names)) + "\n";
+  };
+  std::string text = format("", 2, listNames(commands));
+  for (const Command &command : commands) {
+    std::vector<std::string> flags;
+    forEachFlag(command, [&](const FlagRow &flag) { flags.emplace_back(flag.name); });
+    text += format("; and __fish_seen_subcommand_from " + std::string(command.row->name), 3, flags);
+  }
+  return text;
+}
+
 std::string formatFish(const std::vector<Command> &commands) {
   std::string text = "# Completions of ortc for fish: ortc completion fish | source\n"
                      "complete -c ortc -n __fish_use_subcommand -f\n"
@@ -150,6 +168,7 @@ std::string formatFish(const std::vector<Command> &commands) {
     const std::string condition = "complete -c ortc -n '__fish_seen_subcommand_from " + name + "'";
     text +=
         "complete -c ortc -n __fish_use_subcommand -a " + name + " -d " + quote(command.row->sentence) + "\n";
+    text += condition + " -l help -d 'Print help'\n";
     forEachFlag(command, [&](const FlagRow &flag) {
       const std::vector<std::string> words = command.listWords(flag);
       text += condition + " -l " + flag.name + (flag.letter ? " -s " + std::string(1, flag.letter) : "");
@@ -164,7 +183,9 @@ std::string formatFish(const std::vector<Command> &commands) {
       text += " -d " + quote(flag.sentence) + "\n";
     });
     for (const ArgumentRow &argument : command.row->arguments)
-      if (*argument.words)
+      if (std::string_view(argument.name) == "COMMAND")
+        text += formatFishNames(name, commands);
+      else if (*argument.words)
         text += condition + " -f -a " + quote(joinLines(argument.words)) + "\n";
   }
   return text;

@@ -22,12 +22,6 @@ constexpr size_t kMostBytes = 1 << 20;
 
 using Names = std::set<std::string, std::less<>>;
 
-/// A flag and the line of its key.
-struct Placed {
-  GivenFlag flag;
-  size_t line;
-};
-
 /// A value in words: "list", "'ten', a string".
 std::string describe(const TomlValue &value) {
   switch (value.kind) {
@@ -96,8 +90,8 @@ Names joinBindings(const CommandRow &command, Names names) {
   return names;
 }
 
-void dropGiven(std::vector<Placed> &flags, const Names &given) {
-  std::erase_if(flags, [&](const Placed &each) { return given.count(each.flag.row->name) > 0; });
+void dropGiven(std::vector<GivenFlag> &flags, const Names &given) {
+  std::erase_if(flags, [&](const GivenFlag &each) { return given.count(each.row->name) > 0; });
 }
 
 /// The row of a flag of `owner` that `command` shares, or null.
@@ -149,11 +143,12 @@ Expected<const FlagRow *> findFlag(const CommandRow &command, const TomlEntry &e
       (meant.empty() ? "; ortc " + std::string(command.name) + " --help lists them" : meant));
 }
 
-Expected<std::vector<std::string>> listValues(const FlagRow &row, const TomlValue &value) {
+/// Values and their lines; a switch that is on has "".
+Expected<std::vector<std::pair<std::string, size_t>>> listValues(const FlagRow &row, const TomlValue &value) {
   if (value.kind == TomlKind::List && !row.repeats)
     return Status::refusal(std::string(row.name) + " is a list, but the flag is given once; it takes " +
                            describeType(row));
-  std::vector<std::string> values;
+  std::vector<std::pair<std::string, size_t>> values;
   for (const TomlValue &each : value.kind == TomlKind::List ? value.items : std::vector{value}) {
     if (!takes(row, each.kind))
       return Status::refusal(std::string(row.name) + " is " + describe(each) + ", but it takes " +
@@ -161,10 +156,11 @@ Expected<std::vector<std::string>> listValues(const FlagRow &row, const TomlValu
     if (row.type != FlagType::Switch && each.text.empty())
       return Status::refusal(std::string(row.name) + " is empty, but it takes " + describeType(row));
     if (row.type != FlagType::Switch)
-      values.push_back(each.text.starts_with("+") && each.kind != TomlKind::String ? each.text.substr(1)
-                                                                                   : each.text);
+      values.emplace_back(each.text.starts_with("+") && each.kind != TomlKind::String ? each.text.substr(1)
+                                                                                      : each.text,
+                          each.line);
     else if (each.text == "true")
-      values.emplace_back();
+      values.emplace_back("", each.line);
   }
   return values;
 }
@@ -249,9 +245,11 @@ std::string formatEntry(const FlagRow &row, const std::vector<std::string> &valu
 
 } // namespace
 
-std::string Recipe::locate(std::string_view flag) const {
-  auto found = lines.find(flag);
-  return found == lines.end() ? "" : file + ":" + std::to_string(found->second) + ": ";
+std::string Recipe::locate(std::string_view flag, size_t number) const {
+  for (const GivenFlag &each : flags)
+    if (flag == each.row->name && --number == 0)
+      return file + ":" + std::to_string(each.line) + ": ";
+  return "";
 }
 
 Expected<Recipe> parseRecipe(std::string_view text, const std::string &file, const CommandRow &command) {
@@ -273,13 +271,13 @@ Expected<Recipe> parseRecipe(std::string_view text, const std::string &file, con
   std::map<std::vector<std::string>, std::vector<const TomlEntry *>> entries;
   for (const TomlEntry &entry : toml->entries)
     entries[entry.table].push_back(&entry);
-  std::vector<Placed> own, shared;
+  std::vector<GivenFlag> own, shared;
   auto addTable = [&](const TomlTable &table) {
     const CommandRow &owner = *findCommand(table.name.front());
     const bool isOwn = std::string_view(owner.name) == command.name;
     auto add = [&](const FlagRow &row, const std::string &value, size_t line) {
       if (const FlagRow *found = isOwn ? &row : findShared(command, owner, row.name))
-        (isOwn ? own : shared).push_back({{found, value}, line});
+        (isOwn ? own : shared).push_back({found, value, line});
     };
     if (table.name.size() > 1)
       add(*owner.find(kBinding), table.name.back(), table.line);
@@ -288,11 +286,11 @@ Expected<Recipe> parseRecipe(std::string_view text, const std::string &file, con
       Expected<const FlagRow *> row = findFlag(owner, entry);
       if (!row)
         return refuse(entry.value.line, row.getStatus());
-      Expected<std::vector<std::string>> values = listValues(**row, entry.value);
+      auto values = listValues(**row, entry.value);
       if (!values)
         return refuse(entry.value.line, values.getStatus());
-      for (const std::string &value : *values)
-        add(**row, value, entry.value.line);
+      for (const auto &[value, line] : *values)
+        add(**row, value, line);
     }
     return Status();
   };
@@ -301,15 +299,12 @@ Expected<Recipe> parseRecipe(std::string_view text, const std::string &file, con
       if ((table.name.size() > 1) == isBinding)
         ORTC_TRY(addTable(table));
   Names names;
-  for (const Placed &each : own)
-    names.insert(each.flag.row->name);
+  for (const GivenFlag &each : own)
+    names.insert(each.row->name);
   dropGiven(shared, joinBindings(command, std::move(names)));
   Recipe recipe{.file = file};
-  for (const std::vector<Placed> *each : {&shared, &own})
-    for (const Placed &placed : *each) {
-      recipe.flags.push_back(placed.flag);
-      recipe.lines.try_emplace(placed.flag.row->name, placed.line);
-    }
+  for (const std::vector<GivenFlag> *each : {&shared, &own})
+    recipe.flags.insert(recipe.flags.end(), each->begin(), each->end());
   return recipe;
 }
 
@@ -332,8 +327,7 @@ Status addRecipe(const CommandRow &command, std::vector<std::string> &arguments,
   ORTC_TRY(readFile(files.front()).moveTo(text));
   ORTC_TRY(parseRecipe(text, files.front(), command).moveTo(recipe));
   const Names given = joinBindings(command, std::move(onLine));
-  std::erase_if(recipe.flags, [&](const GivenFlag &flag) { return given.count(flag.row->name) > 0; });
-  std::erase_if(recipe.lines, [&](const auto &line) { return given.count(line.first) > 0; });
+  dropGiven(recipe.flags, given);
   std::vector<std::string> all;
   for (const GivenFlag &flag : recipe.flags)
     all.push_back("--" + std::string(flag.row->name) +

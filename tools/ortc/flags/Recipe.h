@@ -15,7 +15,8 @@
 // line, where each flag that is given there is left out.
 #pragma once
 
-#include <map>
+#include <string>
+#include <vector>
 
 #include "support/Expected.h"
 #include "tools/ortc/flags/Flags.h"
@@ -26,16 +27,16 @@ namespace ortc::tool {
 struct GivenFlag {
   const FlagRow *row;
   std::string value;
+  size_t line = 0; ///< of a recipe
 };
 
 /// The flags that a recipe gives a command.
 struct Recipe {
   std::string file;                  ///< empty: there is none
   std::vector<GivenFlag> flags = {}; ///< in the order of the command line that they stand for
-  std::map<std::string, size_t, std::less<>> lines = {}; ///< where a flag stands
 
-  /// "recipe.toml:3: " for a flag that the recipe gives, else nothing.
-  std::string locate(std::string_view flag) const;
+  /// "recipe.toml:3: " for a flag that the recipe gives the `number`-th time, from 1, else nothing.
+  std::string locate(std::string_view flag, size_t number) const;
 };
 
 /// Reads the table of `command`, and of the commands whose flags it shares those flags that its own table does not

@@ -78,7 +78,9 @@ private:
 
   /// What is left of the line, for messages.
   std::string getRest() const {
-    const std::string_view rest = text.substr(at, text.find_first_of("\r\n", at) - at);
+    std::string_view rest = text.substr(at, text.find('\n', at) - at);
+    if (rest.ends_with('\r'))
+      rest.remove_suffix(1);
     return rest.empty() ? "nothing" : "'" + std::string(rest) + "'";
   }
 
