@@ -77,6 +77,9 @@ struct SharedState {
   mlir::Value (*advance)(ScalarStep &step, const SharedState &state, mlir::Value old);
   double initial = 0;
   bool (*isNeeded)(const Settings &settings) = nullptr; ///< null: always
+  /// Updates without a model take the old value and give the new one. They take the new value of others, which follows
+  /// from what a host counts.
+  bool isAdvancedByUpdates = false;
 };
 
 struct OptimizerDefinition {

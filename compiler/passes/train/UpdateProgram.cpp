@@ -117,8 +117,10 @@ void UpdateProgramBuilder::takeScalars(UpdateStep &step) {
         number && !(key.zeroIsAbsent && settings.getNumber(key.name) == 0))
       step.scalars[key.name] = takeScalar(key.name);
   for (const SharedState &state : definition.shared)
-    if (!state.isNeeded || state.isNeeded(settings))
-      step.scalars[state.name] = takeScalar(state.name);
+    if (!state.isNeeded || state.isNeeded(settings)) {
+      Value value = takeScalar(state.name);
+      step.scalars[state.name] = state.isAdvancedByUpdates ? state.advance(step, state, value) : value;
+    }
 }
 
 void UpdateProgramBuilder::takeStates(UpdateStep &step) {
@@ -138,6 +140,9 @@ void UpdateProgramBuilder::takeStates(UpdateStep &step) {
 }
 
 void UpdateProgramBuilder::giveStates(UpdateStep &step) {
+  for (const SharedState &state : definition.shared)
+    if (state.isAdvancedByUpdates)
+      give(state.name, step.scalar(state.name));
   for (const StateDefinition &state : definition.states) {
     if (!isNeeded(state))
       continue;

@@ -26,7 +26,8 @@ std::vector<int64_t> listPieces(const OptimizerSpec &optimizer, const UpdateForm
 ///
 /// Inputs: `parameter`, `gradient`, the states by name, and f64 scalars: hyper-parameters that are not compiled out,
 /// what parameters share (`bias_correction1`, `updates`, ...) with its value of this step, and `gradient_scale`, a
-/// factor of the gradient (-1 maximizes). Outputs: `parameter.new` and `STATE.new`. States in bytes are u8 codes in the
+/// factor of the gradient (-1 maximizes). Outputs: `parameter.new` and `STATE.new`. Products of all steps
+/// (`mu_product`) are states of rank 0. States in bytes are u8 codes in the
 /// shape of the parameter, and f32 magnitudes `STATE_absmax`, one for each block of 256 values. Where an
 /// optimizer trains at other weights than it evaluates, the parameter is what training reads.
 mlir::LogicalResult buildUpdateProgram(mlir::ModuleOp module, const OptimizerSpec &optimizer,

@@ -22,7 +22,7 @@ Group = dict[str, Any]
 """Of Optimizer.param_groups."""
 Groups = list[Group]
 Numbers = tuple[float, ...]
-"""The number of this step of a parameter, and what `factors` have made. Without counting, the number is 1 in
+"""The number of this step of a parameter, and its `products`. Without counting, the number is 1 in
 the first step and 2 afterwards."""
 
 RENAMED = {"betas": ("beta1", "beta2"), "eps": ("epsilon",), "ns_coefficients": ("ns_a", "ns_b", "ns_c")}
@@ -56,8 +56,8 @@ class Known:
     """Whether there is a state `step` of each parameter."""
     counter: str = ""
     """Where a group counts for all of its parameters: the key."""
-    factors: tuple[tuple[str, Callable[[Group, float], float]], ...] = ()
-    """States of one number, 1 at first, and what a step with its number multiplies each by."""
+    products: tuple[str, ...] = ()
+    """States of one number, 1 at first, which a step gives new values of."""
     begin: Callable[[Groups], dict[str, float]] = _begin_nothing
     """Before every step: moves what the groups count, and gives what scalars find in a group beside its own."""
     is_whole: bool = False
@@ -111,15 +111,14 @@ def _readers(known: Known, names: tuple[str, ...]) -> list[_Reader]:
 
 def _find_reader(known: Known, name: str) -> _Reader:
     """Reads an input of that name, of a group after so many steps."""
-    factors = [factor for factor, _ in known.factors]
     if name == "gradient_scale":
         return lambda group, steps, numbers: (-1.0 if group.get("maximize") else 1.0) * group.get("clip", 1.0)
     if name == "updates":
         return lambda group, steps, numbers: steps
     if name in _CORRECTIONS:
         return partial(_correct, known.flag, _CORRECTIONS[name])
-    if name in factors:
-        place = 1 + factors.index(name)
+    if name in known.products:
+        place = 1 + known.products.index(name)
         return lambda group, steps, numbers: numbers[place]
     if name in _PLACES:
         key, i = _PLACES[name]

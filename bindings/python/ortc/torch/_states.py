@@ -62,8 +62,8 @@ def read_states(session: Session, described: Described, optimizer: torch.optim.O
         own: dict[str, Any] = {}
         if KNOWN[group.name].counts:
             own["step"] = torch.tensor(float(session["updates" if "updates" in known else "step"]))
-        for factor, _ in KNOWN[group.name].factors:
-            own[factor] = torch.tensor(float(session[group.prefix + factor if group.prefix + factor in known else factor]))
+        for product in KNOWN[group.name].products:
+            own[product] = torch.tensor(float(session[group.prefix + product if group.prefix + product in known else product]))
         for each in _names(group, name, known):
             own[each] = torch.from_numpy(np.array(known[f"{name}.{each}"])) + _initial(group, each)
         optimizer.state[p] = own
@@ -83,10 +83,10 @@ def write_states(session: Session, described: Described, optimizer: torch.optim.
             if own[each] is not None:
                 value = own[each].detach().to(torch.float32) - _initial(group, each)
                 session.write(f"{name}.{each}", value.contiguous().numpy())
-        for factor, _ in KNOWN[group.name].factors:
-            for key in (factor, group.prefix + factor):
-                if key in known and factor in own:
-                    _write_number(session, key, float(own[factor]))
+        for product in KNOWN[group.name].products:
+            for key in (product, group.prefix + product):
+                if key in known and product in own:
+                    _write_number(session, key, float(own[product]))
     if len(steps) > 1:
         raise CompileError(
             f"parameters have taken {', '.join(f'{each:.0f}' for each in sorted(steps))} steps, and a session counts one number: "

@@ -108,9 +108,10 @@ def _verify(folder: Path) -> None:
         vectors = {name: _fill(getattr(torch, dtype), piece // block, generator) for name, dtype, block in update.vectors}
         scalars = torch.rand(len(update.scalars), generator=generator, dtype=torch.float64)
         results = session.predict(**vectors, **dict(zip(update.scalars, scalars, strict=True)))
-        update.step(_runtime.Pool(1), update.prepare(tuple([each] for each in vectors.values())), scalars.tolist())
+        made = update.step(_runtime.Pool(1), update.prepare(tuple([each] for each in vectors.values())), scalars.tolist())
+        found = vectors | {name: torch.tensor(value, dtype=torch.float64) for name, value in zip(update.advanced, made, strict=True)}
         for name, wanted in results.items():
-            if wanted.tobytes() != vectors[name.removesuffix(".new")].numpy().tobytes():
+            if wanted.tobytes() != found[name.removesuffix(".new")].numpy().tobytes():
                 raise CompileError(f"the compiled update of {piece} elements gives other numbers in place: {name}")
 
 

@@ -57,7 +57,7 @@ class Work:
         else:
             self.update = _Pieces(open_pieces(known, choices, self.dtype, self.has_bytes))
         if "betas" in self.group:
-            self.scalars((1.0, *(0.5 for _ in known.factors)))
+            self.scalars((1.0, *(0.5 for _ in known.products)))
         self.forms = self.update.code.states
         self._find_states()
         self.update.prepare(self)
@@ -119,12 +119,7 @@ class Work:
             for own in self.owners:
                 own["step"] = own["step"].to("cpu", torch.float32)
             ages = _runtime.advance([own["step"] for own in self.owners])
-        if not self.known.factors:
-            return [(age,) for age in ages]
-        for name, factor in self.known.factors:
-            for own, age in zip(self.owners, ages):
-                own[name] *= factor(self.group, age)
-        return [(age, *(float(own[name]) for name, _ in self.known.factors)) for own, age in zip(self.owners, ages)]
+        return [(age, *(float(own[name]) for name in self.known.products)) for own, age in zip(self.owners, ages)]
 
     def step(self, state: dict[torch.Tensor, Any]) -> None:
         """The step, with the states that `state` has of parameters; nothing raises Eager any more."""
@@ -135,11 +130,16 @@ class Work:
             numbers = self.count()
         self.update.run(self, numbers)
 
+    def keep_products(self, made: list[float], owners: list[dict[str, Any]]) -> None:
+        for name, value in zip(self.known.products, made, strict=True):
+            for own in owners:
+                own[name].fill_(value)
+
 
 def begin_counting(known: Known) -> dict[str, torch.Tensor]:
     """States of one number before the first step."""
     own = {"step": torch.zeros((), dtype=torch.float32)} if known.counts else {}
-    return own | {name: torch.ones((), dtype=torch.float32) for name, _ in known.factors}
+    return own | {name: torch.ones((), dtype=torch.float32) for name in known.products}
 
 
 def gather(known: Known, group: Group, state: dict[torch.Tensor, Any]) -> list[Work]:
@@ -192,7 +192,9 @@ class _Pieces:
             batch = self.batch
             if not all(chosen):  # parameters that had no gradient in some steps
                 batch = self.code.update.prepare(tuple(list(compress(tensors, chosen)) for tensors in work.lists()))
-            self.code.update.step(threads, batch, work.scalars(each))
+            made = self.code.update.step(threads, batch, work.scalars(each))
+            if made:
+                work.keep_products(made, list(compress(work.owners, chosen)))
 
 
 class _Wholes:

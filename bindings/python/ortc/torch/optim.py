@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from ortc.torch._compiled import Compiled
-from ortc.torch._optimizers import Group, Groups, Known, list_arguments
+from ortc.torch._optimizers import Groups, Known, list_arguments
 from ortc.torch._recipes import InBytes, Recipe, ScheduleFree
 
 __all__ = [
@@ -44,10 +44,6 @@ __all__ = [
 
 
 # ---- Numbers that packages count in groups and states.
-
-
-def _momentum_of_nadam(group: Group, age: float) -> float:
-    return float(group["betas"][0] * (1.0 - 0.5 * (0.96 ** (age * float(group["momentum_decay"])))))
 
 
 def _begin_lamb(groups: Groups) -> dict[str, float]:
@@ -160,7 +156,7 @@ class NAdam(Compiled, torch.optim.NAdam):
         "nadam",
         compiled=("decoupled_weight_decay",),
         states=_MOMENTS,
-        factors=(("mu_product", _momentum_of_nadam),),
+        products=("mu_product",),
     )
 
 

@@ -37,8 +37,6 @@ public:
 
   void advance() {
     ++steps;
-    if (settings.has("momentum_decay"))
-      product *= numberOf("beta1") * (1 - 0.5 * std::pow(0.96, steps * numberOf("momentum_decay")));
     if (!settings.has("weight_lr_power"))
       return;
     const double warmup = numberOf("warmup_steps");
@@ -50,7 +48,6 @@ public:
     return name == "updates"            ? steps
            : name == "bias_correction1" ? 1 - std::pow(numberOf("beta1"), steps)
            : name == "bias_correction2" ? 1 - std::pow(numberOf("beta2"), steps)
-           : name == "mu_product"       ? product
            : name == "lr_max"           ? largest
            : name == "weight_sum"       ? weights
                                         : numberOf(name);
@@ -60,7 +57,7 @@ private:
   double numberOf(StringRef name) const { return settings.getNumber(std::string_view(name)); }
 
   const Settings &settings;
-  double steps = 0, product = 1, largest = -1, weights = 0;
+  double steps = 0, largest = -1, weights = 0;
 };
 
 /// A parameter of a reference, updated on its own.
@@ -77,7 +74,9 @@ public:
     EXPECT_TRUE(checkUpdateForm(optimizer, form).isOk());
     EXPECT_TRUE(succeeded(buildUpdateProgram(*module, optimizer, form, form.shape, 0)));
     auto function = module->lookupSymbol<func::FuncOp>("forward_eval_0");
-    Memory memory{{"parameter", value}, {"z", value}};
+    HostTensor one(RankedTensorType::get({}, Float64Type::get(value.getType().getContext())));
+    one.setFloat(0, 1);
+    Memory memory{{"parameter", value}, {"z", value}, {"mu_product", one}};
     Counts counts(settings);
     for (int64_t t = 0; t < reference->getAttrOfType<IntegerAttr>("test.steps").getInt(); ++t) {
       counts.advance();
