@@ -12,6 +12,7 @@
 #include "engine/export/export_model.h"
 #include "engine/report.h"
 #include "engine/session/gradient_check.h"
+#include "support/Elements.h"
 #include "support/Json.h"
 #include "support/Printable.h"
 #include "support/Text.h"

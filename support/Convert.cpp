@@ -6,40 +6,16 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <type_traits>
 
+#include "support/Elements.h"
 #include "support/MappedFile.h"
 #include "support/Text.h"
 
 namespace ortc {
+
+using namespace elements;
+
 namespace {
-
-/// Narrow floats as types of their own, so that overloads see them.
-struct Half {
-  uint16_t bits;
-};
-struct Bfloat {
-  uint16_t bits;
-};
-
-template <typename T> constexpr bool kIsNarrow = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>;
-template <typename T> constexpr bool kIsFloat = std::is_floating_point_v<T> || kIsNarrow<T>;
-
-template <typename T> T load(const uint8_t *from) {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  return value;
-}
-
-/// A value in a type that arithmetic knows; booleans are 0 and 1 whatever the byte is.
-template <typename T> auto widen(T value) {
-  if constexpr (std::is_same_v<T, Half>)
-    return halfToFloat(value.bits);
-  else if constexpr (std::is_same_v<T, Bfloat>)
-    return bfloatToFloat(value.bits);
-  else
-    return value;
-}
 
 template <typename To, typename From> To narrow(From value) {
   if constexpr (std::is_same_v<To, Half>)
@@ -116,40 +92,6 @@ template <typename From, typename To, typename As = To> Pair makePair() {
     return {convertAll<From, To>, findMisfit<From, As>};
 }
 
-/// Calls `action` with a value of the C++ type for `type`; booleans of files are bytes.
-template <typename Action> auto dispatch(DataType type, Action action) {
-  switch (type) {
-  case DataType::UInt8:
-    return action(uint8_t());
-  case DataType::Int8:
-    return action(int8_t());
-  case DataType::UInt16:
-    return action(uint16_t());
-  case DataType::Int16:
-    return action(int16_t());
-  case DataType::Int32:
-    return action(int32_t());
-  case DataType::Int64:
-    return action(int64_t());
-  case DataType::UInt32:
-    return action(uint32_t());
-  case DataType::UInt64:
-    return action(uint64_t());
-  case DataType::Float16:
-    return action(Half());
-  case DataType::BFloat16:
-    return action(Bfloat());
-  case DataType::Float64:
-    return action(double());
-  case DataType::Bool:
-    return action(uint8_t());
-  case DataType::Float32:
-  case DataType::None:
-    break;
-  }
-  return action(float());
-}
-
 } // namespace
 
 /// `isText`: floats of 64 bits that are whole numbers may be integers.
@@ -171,20 +113,6 @@ static Pair findPair(DataType from, DataType to, bool isText) {
         return makePair<From, To>();
       }
     });
-  });
-}
-
-double loadAsDouble(DataType type, const uint8_t *from) {
-  return dispatch(type,
-                  [from](auto example) { return static_cast<double>(widen(load<decltype(example)>(from))); });
-}
-
-int64_t loadAsInteger(DataType type, const uint8_t *from) {
-  return dispatch(type, [from](auto example) -> int64_t {
-    if constexpr (kIsFloat<decltype(example)>)
-      return 0;
-    else
-      return static_cast<int64_t>(load<decltype(example)>(from));
   });
 }
 

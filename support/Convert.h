@@ -22,9 +22,4 @@ struct Conversion {
 /// messages ("data.npz: array 'x'").
 Status planConversion(const Array &array, DataType type, const std::string &where, Conversion &conversion);
 
-/// Converts one element of `type` to double, for reading labels and outputs on the host.
-double loadAsDouble(DataType type, const uint8_t *from);
-/// Of an integer or boolean type.
-int64_t loadAsInteger(DataType type, const uint8_t *from);
-
 } // namespace ortc

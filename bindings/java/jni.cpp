@@ -111,6 +111,19 @@ PROGRAM(jbyteArray, target, jlong program) {
   return toBytes(env, info.target_name);
 }
 
+PROGRAM(jbyteArray, manifest, jlong program) {
+  const void *data = nullptr;
+  uint64_t bytes = 0;
+  if (ortc_status status = ortc_program_section(programOf(program), ORTC_SECTION_MANIFEST, &data, &bytes)) {
+    check(env, status, "the manifest cannot be read");
+    return nullptr;
+  }
+  jbyteArray text = env->NewByteArray((jsize)bytes);
+  if (text)
+    env->SetByteArrayRegion(text, 0, (jsize)bytes, (const jbyte *)data);
+  return text;
+}
+
 PROGRAM(jint, maxWorkers, jlong program) {
   ortc_program_info info = ORTC_INIT(ortc_program_info);
   ortc_program_get_info(programOf(program), &info);

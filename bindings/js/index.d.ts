@@ -59,6 +59,8 @@ export class Program {
   readonly info: ProgramInfo;
   readonly tensors: TensorInfo[];
   readonly entries: EntryInfo[];
+  /** JSON that says what the artifact is: docs/manifest.md. Throws where there is none, as in modules of `ortc train --emit wasm`. */
+  readonly manifest: string;
   /** Null where there is none of that name. */
   tensor(name: string): TensorInfo | null;
   /** Throws where there is none of that name. */
@@ -75,6 +77,8 @@ export class Session {
   private constructor();
   /** Bytes of memory that the program takes now, code and artifact included. */
   readonly memoryBytes: number;
+  /** The index of the binding in use. */
+  readonly binding: number;
   useBinding(name: string): void;
   /** Parameters, state and scalars as they were when the session was created. */
   reset(): void;
@@ -100,4 +104,46 @@ export class Session {
   load(checkpoint: Uint8Array | ArrayBuffer): void;
   /** The program's next session has its memory. */
   close(): void;
+}
+
+/** `training`: training.wasm or its bytes, where it does not lie beside this module. It is loaded by nothing else. */
+export interface TrainingOptions {
+  training?: WebAssembly.Module | BufferSource;
+}
+
+/** The learning rates of a training, by the text and the formulas of `ortc run --lr-schedule`. */
+export class Schedule {
+  private constructor();
+  /**
+   * `text`: a schedule, "cosine:warmup=100", or "plateau:patience=3". `lr`: the rate it starts from. `steps`: of the whole training, where
+   * a schedule that falls ends unless it has total=N. Throws what `ortc run` would say.
+   */
+  static create(text: string, options: TrainingOptions & { lr: number; steps?: number }): Promise<Schedule>;
+  /** The rate of a step, counted from 0: `session.setScalar("lr", schedule.rate(step))`. That of a plateau depends on evaluations and not on the step. */
+  rate(step: number): number;
+  /** After every evaluation: a plateau lowers its rate where values get no better. Others do nothing. */
+  follow(value: number, goal?: "min" | "max"): void;
+  /** A plateau's memory of evaluations, for a training that goes on later; empty for schedules. */
+  readonly state: string;
+  /** Takes a `state`, in a plateau of the same text whose `lr` is the last rate of the other. */
+  restore(state: string): void;
+}
+
+/** The metrics of `ortc run --metric`, over the slices of an evaluation. */
+export class Metrics {
+  private constructor();
+  /**
+   * `names`: "accuracy", "f1:average=macro", "auc", ... `manifest`: the contents of manifest.json, where the program has none. Throws what
+   * `ortc run` would say.
+   */
+  static create(program: Program, names: string[], options?: TrainingOptions & { manifest?: string }): Promise<Metrics>;
+  /** Forgets all slices: an evaluation begins. */
+  begin(): void;
+  /**
+   * Adds a slice: labels as they are in the session, and outputs of its last evalStep or predictStep. `rows`: so many samples of the batch
+   * count, where others fill it up; without it all do.
+   */
+  add(session: Session, options?: { rows?: number }): void;
+  /** Values by name; NaN where one is not defined. */
+  compute(): Record<string, number>;
 }

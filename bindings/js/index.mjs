@@ -1,5 +1,5 @@
 // The ortc runtime for JavaScript: opens an artifact with code for WebAssembly, and steps it. No logic of its own: every
-// function is one of ortc.h. index.d.ts is its documentation.
+// function is one of ortc.h, or of bindings/js/training.cpp. index.d.ts is its documentation.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 const PAGE = 65536;
@@ -7,7 +7,7 @@ const OWN_PAGES = 16; // of a model's code (kWasmOwnBytes); the runtime's begin 
 const RUNTIME_PAGES = 4; // data and stack of the runtime
 const ABI = 1; // ORTC_ABI_VERSION
 const PARTS = 8; // of large checkpoints, which are copied out of a program's memory one by one
-const SECTION_CODE = 8, WASM32 = 5; // enum ortc_section_kind, ortc_architecture
+const SECTION_CODE = 8, SECTION_MANIFEST = 11, WASM32 = 5; // enum ortc_section_kind, ortc_architecture
 const FEATURES = 32; // offset in ortc_file_section
 const SIZES = { message: 256, programInfo: 136, tensorInfo: 168, entryInfo: 48, options: 44, part: 16 };
 const STATUS = ["ok", "argument", "format", "version", "target", "hash", "memory", "io", "not found", "shape", "range",
@@ -184,10 +184,10 @@ class Machine {
   }
 }
 
-async function readRuntime(given) {
+/** A module of this package: what is given for it, or the file at `url`. */
+async function readModule(given, url) {
   if (given)
     return compile(given);
-  const url = new URL("./ortc.wasm", import.meta.url);
   if (url.protocol === "file:")
     return WebAssembly.compile(await (await import("node:fs/promises")).readFile(url));
   return compile(await fetch(url));
@@ -199,7 +199,7 @@ export class Program {
 
   static async open(artifact, { runtime } = {}) {
     const image = artifact instanceof Uint8Array ? artifact : new Uint8Array(artifact);
-    const machine = await Machine.start(await readRuntime(runtime), image);
+    const machine = await Machine.start(await readModule(runtime, new URL("./ortc.wasm", import.meta.url)), image);
     const { at } = machine.region(image.length);
     machine.bytes(at, image.length).set(image);
     const program = Program.#make(machine, (...out) => machine.c.ortc_program_open_memory(at, image.length, 0, ...out));
@@ -233,6 +233,17 @@ export class Program {
       const hex = (offset) => [...m.bytes(at + offset, 32)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
       return { tensors: u32(4), bindings: u32(8), entries: u32(12), target: m.text(u32(32)), codeBytes: u64(40),
         constantBytes: u64(48), persistentBytes: u64(56), ioBytes: u64(64), digest: hex(72), model: hex(104) };
+    });
+  }
+
+  get manifest() {
+    const m = this.#machine;
+    return m.with(16, (at) => {
+      const status = m.c.ortc_program_section(this.#handle, SECTION_MANIFEST, at, at + 8);
+      if (status)
+        throw new OrtcError(status, "the artifact has no manifest, as modules of ortc train --emit wasm have none, or a damaged one");
+      const bytes = m.bytes(m.view.getUint32(at, true), Number(m.view.getBigUint64(at + 8, true)));
+      return new TextDecoder().decode(bytes.slice());
     });
   }
 
@@ -295,6 +306,7 @@ export class Session {
   #machine;
   #program;
   #open; // 0 once it is closed
+  #binding = 0;
 
   /** Sessions come from Program.createSession. */
   constructor(machine, program, handle) {
@@ -335,7 +347,13 @@ export class Session {
   /** Bytes of memory that the program takes now, code and artifact included. */
   get memoryBytes() { return this.#machine.memory.buffer.byteLength; }
 
-  useBinding(name) { this.#check(this.#machine.c.ortc_session_use_binding(this.#handle, this.#program.bindingIndex(name))); }
+  /** The index of the binding in use. */
+  get binding() { return this.#binding; }
+  useBinding(name) {
+    const index = this.#program.bindingIndex(name);
+    this.#check(this.#machine.c.ortc_session_use_binding(this.#handle, index));
+    this.#binding = index;
+  }
   reset() { this.#check(this.#machine.c.ortc_session_reset(this.#handle)); }
 
   write(name, values) { this.#access("ortc_write", name, this.#bytesOf(name, values, () => this.#program.tensor(name))); }
@@ -423,5 +441,114 @@ export class Session {
   close() {
     this.#machine.c.ortc_session_destroy(this.#open);
     this.#open = 0;
+  }
+}
+
+/** An instance of training.wasm, which has the schedules and metrics of ortc run. Each object has one: it goes with it. */
+class Engine {
+  static async start(given) {
+    const engine = new Engine();
+    const { exports } = await WebAssembly.instantiate(await readModule(given, new URL("./training.wasm", import.meta.url)));
+    engine.memory = exports.memory;
+    engine.c = Object.fromEntries(Object.entries(exports).map(([name, call]) => [name, (...given) => guard(() => call(...given))]));
+    engine.c._initialize();
+    engine.host = engine.c.create();
+    return engine;
+  }
+
+  get view() { return new DataView(this.memory.buffer); }
+  bytes(at, size) { return new Uint8Array(this.memory.buffer, at >>> 0, size); }
+  get text() { return new TextDecoder().decode(this.bytes(this.c.text(this.host), this.c.textBytes(this.host))); }
+
+  /** Calls a function that takes the text that stands in `text`, or that gives one. */
+  call(name, ...given) {
+    const status = this.c[name](this.host, ...given);
+    if (status)
+      throw new OrtcError(status, this.text);
+  }
+  send(text, name, ...given) {
+    const encoded = new TextEncoder().encode(text);
+    const at = this.c.room(this.host, encoded.length);
+    this.bytes(at, encoded.length).set(encoded);
+    this.call(name, ...given);
+  }
+  /** Calls `use` with the address of so many bytes, and then gives them back. */
+  with(size, use) {
+    const at = this.c.malloc(size);
+    try {
+      return use(at);
+    } finally {
+      this.c.free(at);
+    }
+  }
+}
+
+export class Schedule {
+  #engine;
+
+  static async create(text, { lr, steps = 0, training } = {}) {
+    const schedule = new Schedule();
+    schedule.#engine = await Engine.start(training);
+    schedule.#engine.send(text, "parseRates", lr, steps);
+    return schedule;
+  }
+
+  rate(step) { return this.#engine.c.getRate(this.#engine.host, step); }
+  follow(value, goal = "min") {
+    if (goal !== "min" && goal !== "max")
+      throw new OrtcError(1, `a goal is 'min' or 'max', not '${goal}'`);
+    this.#engine.c.follow(this.#engine.host, value, goal === "max" ? 1 : 0);
+  }
+  get state() {
+    this.#engine.call("formatState");
+    return this.#engine.text;
+  }
+  restore(state) { this.#engine.send(state, "parseState"); }
+}
+
+export class Metrics {
+  #engine;
+  #names;
+  #tensors; // that every slice needs
+
+  static async create(program, names, { manifest = program.manifest, training } = {}) {
+    const metrics = new Metrics(), engine = await Engine.start(training);
+    metrics.#engine = engine;
+    metrics.#names = [...new Set(names)];
+    engine.send(manifest, "openManifest");
+    for (const { role, binding, values } of program.entries)
+      for (const value of role === EntryRole.EVAL || role === EntryRole.PREDICT ? values : [])
+        if (value.role === Role.INPUT || value.role === Role.OUTPUT)
+          engine.with(8 * value.shape.length, (dims) => {
+            value.shape.forEach((size, i) => engine.view.setFloat64(dims + 8 * i, size, true));
+            engine.send(value.name, "addValue", binding, value.role === Role.INPUT ? 1 : 0, value.dtype, value.shape.length, dims);
+          });
+    for (const name of metrics.#names)
+      engine.send(name, "addMetric");
+    metrics.#tensors = Array.from({ length: engine.c.countTensors(engine.host) }, (_, i) => {
+      engine.c.nameTensor(engine.host, i);
+      return engine.text;
+    });
+    return metrics;
+  }
+
+  begin() { this.#engine.call("begin"); }
+
+  add(session, { rows = NaN } = {}) {
+    const engine = this.#engine;
+    this.#tensors.forEach((name, i) => engine.with(8, (out) => {
+      engine.call("getPlace", session.binding, i, out, out + 4);
+      const bytes = engine.view.getUint32(out + 4, true), values = session.read(name, { bytes });
+      engine.bytes(engine.view.getUint32(out, true), bytes).set(new Uint8Array(values.buffer));
+    }));
+    engine.call("addSlice", session.binding, rows);
+  }
+
+  compute() {
+    const engine = this.#engine;
+    return engine.with(8 * this.#names.length, (out) => {
+      engine.c.compute(engine.host, out);
+      return Object.fromEntries(this.#names.map((name, i) => [name, engine.view.getFloat64(out + 8 * i, true)]));
+    });
   }
 }

@@ -98,8 +98,7 @@ void Training::set(const nb::kwargs &given) {
         options.rate = [this](int64_t step, double &chosen) {
           return call([&] { chosen = nb::cast<double>(rate(step)); });
         };
-    } else if (name == "lr_schedule" &&
-               take<std::string>(value).value_or("").starts_with(engine::Plateau::kName))
+    } else if (name == "lr_schedule" && engine::Plateau::isNamedBy(take<std::string>(value).value_or("")))
       python::check(engine::Plateau::parse(nb::cast<std::string>(value), options.follow.plateau.emplace()));
     else if (name == "lr_schedule" && !value.is_none()) {
       const std::string text = nb::cast<std::string>(value);

@@ -7,7 +7,7 @@
 #include "compiler/frontend/InitializerOrigins.h"
 #include "compiler/frontend/OwnOperators.h"
 #include "compiler/frontend/RandomMasks.h"
-#include "support/Convert.h"
+#include "support/Elements.h"
 
 #include <algorithm>
 #include <map>

@@ -4,7 +4,7 @@
 
 #include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/onnx.pb.h"
-#include "support/Convert.h"
+#include "support/Elements.h"
 #include "support/Plural.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "support/Convert.h"
+#include "support/Elements.h"
 #include "support/Json.h"
 
 namespace ortc::engine {

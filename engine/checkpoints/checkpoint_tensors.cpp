@@ -14,7 +14,7 @@
 #include "runtime/delta/quantize.h"
 #include "runtime/src/internal.h"
 #include "runtime/src/role_names.h"
-#include "support/Convert.h"
+#include "support/Elements.h"
 
 namespace ortc::engine {
 

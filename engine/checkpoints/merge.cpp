@@ -11,7 +11,7 @@
 #include "engine/report.h"
 #include "engine/session/tensor_roles.h"
 #include "runtime/delta/quantize.h"
-#include "support/Convert.h"
+#include "support/Elements.h"
 #include "support/OutputPaths.h"
 #include "support/Text.h"
 

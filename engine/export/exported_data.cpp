@@ -5,6 +5,7 @@
 #include "compiler/frontend/GraphEdits.h"
 #include "engine/checkpoints/checkpoint_tensors.h"
 #include "support/Convert.h"
+#include "support/Elements.h"
 
 namespace ortc::engine {
 

@@ -180,6 +180,17 @@ std::vector<std::string> MetricSet::getOutputs() const {
   return names;
 }
 
+std::vector<std::string> MetricSet::getTensors() const {
+  std::vector<std::string> names;
+  for (const Group &group : groups) {
+    const Comparison &read = group.comparison;
+    for (const std::string &name : {read.output, read.label, read.inputLengths, read.targetLengths})
+      if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(name);
+  }
+  return names;
+}
+
 Status MetricSet::addSlice(const FindTensor &find, int64_t rows, int64_t batch) {
   for (Group &group : groups) {
     const Shape shape = find(group.comparison.label).shape;

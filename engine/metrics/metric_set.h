@@ -33,6 +33,8 @@ public:
                const std::vector<TensorShape> &inputs);
   /// The outputs that are compared; known once an evaluation has begun.
   std::vector<std::string> getOutputs() const;
+  /// The same, and the inputs that are read: all that addSlice() looks for, but by metrics of somebody else's.
+  std::vector<std::string> getTensors() const;
   /// Adds a slice, of whose `batch` samples the first `rows` count; a batch of 0: all rows do.
   Status addSlice(const FindTensor &find, int64_t rows, int64_t batch);
   /// Names, as they were given, and values; NaN where there is none.

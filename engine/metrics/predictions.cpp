@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "engine/metrics/comparison.h"
-#include "support/Convert.h"
+#include "support/Elements.h"
 
 namespace ortc::engine {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "support/Convert.h"
+#include "support/Elements.h"
 #include "support/Text.h"
 
 namespace ortc::engine {

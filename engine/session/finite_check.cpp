@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "support/Convert.h"
+#include "support/Elements.h"
 #include "support/Text.h"
 
 namespace ortc::engine {

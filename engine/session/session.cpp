@@ -17,6 +17,7 @@
 #include "engine/session/position.h"
 #include "support/AtomicFile.h"
 #include "support/Convert.h"
+#include "support/Elements.h"
 #include "support/FormatNames.h"
 #include "support/MappedFile.h"
 #include "support/Text.h"

@@ -11,7 +11,7 @@
 #include "engine/report.h"
 #include "engine/session/averages.h"
 #include "engine/training/evaluate.h"
-#include "support/Convert.h"
+#include "support/Elements.h"
 #include "support/OutputPaths.h"
 #include "support/Printable.h"
 #include "support/Text.h"

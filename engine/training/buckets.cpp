@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "support/Elements.h"
 #include "support/Json.h"
 #include "support/MappedFile.h"
 #include "support/Text.h"

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "engine/session/failed_step.h"
-#include "support/Convert.h"
+#include "support/Elements.h"
 #include "support/Text.h"
 
 namespace ortc::engine {

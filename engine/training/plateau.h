@@ -15,6 +15,8 @@ class Plateau {
 public:
   static constexpr const char *kName = "plateau";
 
+  /// Whether a text of --lr-schedule is of this kind, and not a schedule.
+  static bool isNamedBy(const std::string &text) { return text.substr(0, text.find(':')) == kName; }
   static Status parse(const std::string &text, Plateau &plateau);
   /// The text parse() takes.
   std::string format() const;

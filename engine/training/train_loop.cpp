@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "engine/checkpoints/kept_checkpoints.h"
-#include "support/Convert.h"
+#include "support/Elements.h"
 #include "support/Text.h"
 
 namespace ortc::engine {

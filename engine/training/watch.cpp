@@ -8,7 +8,7 @@
 #include <map>
 #include <regex>
 
-#include "support/Convert.h"
+#include "support/Elements.h"
 #include "support/Spec.h"
 #include "support/Text.h"
 

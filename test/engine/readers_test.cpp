@@ -3,7 +3,7 @@
 #include <ctime>
 #include <gtest/gtest.h>
 
-#include "support/Convert.h"
+#include "support/Elements.h"
 #include "test/engine/data_files.h"
 
 using namespace ortc;

@@ -30,6 +30,7 @@ find_browser() {
 need_wasm() {
   need node nodejs
   [ -f "$build/js/ortc.wasm" ] || skip "there is no compiler for WebAssembly"
+  [ -f "$build/js/training.wasm" ] || skip "there is no C++ library for WebAssembly: libc++-22-dev-wasm32"
 }
 
 # use_wine FOLDER: programs run with settings in FOLDER. Wine's own libraries are used where they lie: a folder of Windows

@@ -20,9 +20,12 @@ bash -euxo pipefail commands >log 2>&1 || { cat log; exit 1; }
 
 version=$(node -p 'require(process.argv[1]).version' "$build/js/package.json")
 [ "$("$build/bin/ortc" --version | grep -oE '[0-9]+[.][0-9.]+')" = "$version" ] || fail "the package has version $version"
-tar -tzf "ortc-runtime-$version.tgz" | sort | diff - <(printf 'package/%s\n' LICENSE index.d.ts index.mjs ortc.wasm package.json)
-[ "$(stat -c %s "ortc-runtime-$version.tgz")" -le 32768 ] || fail "the package has $(stat -c %s ortc-runtime-*.tgz) bytes"
-for file in index.mjs index.d.ts ortc.wasm LICENSE; do
+tar -tzf "ortc-runtime-$version.tgz" | sort | diff - <(printf 'package/%s\n' LICENSE index.d.ts index.mjs ortc.wasm package.json training.wasm)
+# Every page loads the first two, and those with learning rates or metrics the third.
+size() { cat "${@/#/$build/js/}" | gzip -9 | wc -c; }
+[ "$(size index.mjs ortc.wasm)" -le 24576 ] || fail "a page loads $(size index.mjs ortc.wasm) bytes"
+[ "$(size training.wasm)" -le 163840 ] || fail "training.wasm has $(size training.wasm) bytes"
+for file in index.mjs index.d.ts ortc.wasm training.wasm LICENSE; do
   cmp "$build/js/$file" "app/node_modules/@ortc/runtime/$file"
 done
 # Nothing is needed from the folder that it was made in, or from others.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "support/Convert.h"
+#include "support/Elements.h"
 #include "test/engine/data_files.h"
 
 using namespace ortc;

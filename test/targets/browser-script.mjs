@@ -1,5 +1,5 @@
 // What test-browser.sh does in the page: draws three digits, labels each a few times, and looks. In node it prints the hash of
-// the checkpoint that the same samples lead to.
+// the checkpoint that the same samples lead to, and numbers of an evaluation.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 const DIGITS = { 0: [[2, 1], [5, 1], [6, 3], [6, 4], [5, 6], [2, 6], [1, 4], [1, 3], [2, 1]], 1: [[4, 0], [4, 7]], 7: [[1, 1], [6, 1], [3, 7]] };
@@ -10,6 +10,18 @@ const hash = async (bytes) => {
   const digest = new Uint8Array(await subtle.digest("SHA-256", bytes));
   return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 };
+
+/** A learning rate and metrics of the artifact's first parameters. */
+async function evaluate({ Metrics, Program, Schedule }, image) {
+  const program = await Program.open(image), session = program.createSession();
+  session.write("pixels", Float32Array.from({ length: BATCH * PIXELS }, (_, i) => (i * 7 % 17) / 16));
+  session.write("label", BigInt64Array.from({ length: BATCH }, (_, i) => BigInt(i % 10)));
+  session.evalStep();
+  const metrics = await Metrics.create(program, ["accuracy", "perplexity"]);
+  metrics.add(session);
+  const schedule = await Schedule.create("cosine:warmup=3", { lr: 0.1, steps: 20 });
+  return [schedule.rate(7), ...Object.values(metrics.compute())].join(" ");
+}
 
 /** Places between the corners of a stroke, in cells. */
 function* trace(corners) {
@@ -42,6 +54,8 @@ async function inPage() {
     data.guesses = Object.keys(DIGITS).map((digit) => (draw(digit), best())).join(" ");
     document.getElementById("save").addEventListener("click", (event) => event.preventDefault());
     document.getElementById("save").click();
+    const image = await (await fetch("model.ortc")).arrayBuffer();
+    data.evaluation = await evaluate(await import("./runtime/index.mjs"), image);
     data.checkpoint = await hash(await (await fetch(document.getElementById("save").href)).arrayBuffer());
   } catch (error) {
     data.error = String(error?.stack ?? error).replaceAll('"', "'");
@@ -50,7 +64,7 @@ async function inPage() {
 
 async function inNode(folder, path) {
   const { readFileSync } = await import("node:fs");
-  const { Program } = await import(new URL(`file://${folder}/index.mjs`));
+  const runtime = await import(new URL(`file://${folder}/index.mjs`)), { Program } = runtime;
   const session = (await Program.open(readFileSync(path))).createSession(), samples = [];
   for (let round = 0; round < ROUNDS; round++)
     for (const [digit, corners] of Object.entries(DIGITS)) {
@@ -69,7 +83,7 @@ async function inNode(folder, path) {
       for (let i = 0; i < STEPS; i++)
         session.trainStep();
     }
-  console.log(await hash(session.save()));
+  console.log(await hash(session.save()), await evaluate(runtime, readFileSync(path)));
 }
 
 if (typeof document === "undefined")

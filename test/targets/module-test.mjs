@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const [folder, artifact] = process.argv.slice(2);
-const { EntryRole, OrtcError, Program, Role } = await import(pathToFileURL(`${folder}/index.mjs`));
+const { EntryRole, Metrics, OrtcError, Program, Role } = await import(pathToFileURL(`${folder}/index.mjs`));
 const STEPS = 20, CLASSES = 10, FLOAT = 1;
 const bytes = readFileSync(`${artifact}/model.wasm`);
 const module = await WebAssembly.compile(bytes);
@@ -54,6 +54,14 @@ train(program, session);
 assert.equal(session.memoryBytes, settled);
 
 const fails = (status, text) => (error) => error instanceof OrtcError && error.status === status && error.message.includes(text);
+// Metrics take what a manifest says of the loss, which the module leaves out.
+await assert.rejects(Metrics.create(program, []), fails("not found", "no manifest"));
+const loss = JSON.parse(file.manifest).loss, name = loss.compares === "values" ? "mae" : "accuracy";
+session.evalStep();
+const metrics = await Metrics.create(program, [name], { manifest: file.manifest });
+metrics.add(session);
+assert.ok(metrics.compute()[name] >= 0);
+
 await assert.rejects(Program.openModule(readFileSync(`${folder}/ortc.wasm`)), fails("format", "not a module"));
 await assert.rejects(Program.openModule(bytes.subarray(0, 1000)), fails("format", ""));
 await assert.rejects(Program.openModule(new Response("", { status: 404 })), fails("io", "404"));

@@ -39,7 +39,7 @@ done
 [ "$(attribute guesses)" = "0 1 7" ] || { echo "guesses: $(attribute guesses)"; exit 1; }
 # The checkpoint after the same steps, made by node.
 checkpoint=$(attribute checkpoint)
-[ "$checkpoint" = "$(node "$source/test/targets/browser-script.mjs" "$build/js" "$work/artifact/model.ortc")" ]
+[ "$checkpoint $(attribute evaluation)" = "$(node "$source/test/targets/browser-script.mjs" "$build/js" "$work/artifact/model.ortc")" ]
 # What a person sees: drawn cells are dark, and one bar is long.
 for _ in $(seq 10); do
   browse "" --screenshot="$work/page.png" >/dev/null

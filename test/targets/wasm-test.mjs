@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const [folder, path, without, all] = process.argv.slice(2);
-const { EntryRole, OrtcError, Program, Role } = await import(pathToFileURL(`${folder}/index.mjs`));
+const { EntryRole, Metrics, OrtcError, Program, Role, Schedule } = await import(pathToFileURL(`${folder}/index.mjs`));
 const image = readFileSync(path);
 const fails = (status, text) => (error) => error instanceof OrtcError && error.status === status && error.message.includes(text);
 
@@ -67,6 +67,44 @@ gradients.close();
 gradients.close();
 for (const use of [(closed) => closed.save(), (closed) => closed.load(checkpoint), (closed) => closed.reset(), (closed) => closed.trainStep()])
   assert.throws(() => use(gradients), fails("state", "closed"));
+
+// Learning rates and metrics: test/bindings/training compares their numbers.
+assert.equal(JSON.parse(program.manifest).loss.kind, "cross_entropy");
+const training = await WebAssembly.compile(readFileSync(`${folder}/training.wasm`));
+assert.deepEqual(WebAssembly.Module.imports(training), []);
+const plateau = await Schedule.create("plateau:patience=0,factor=0.5", { lr: 0.5, training });
+plateau.follow(2);
+assert.equal(plateau.rate(100), 0.5);
+plateau.follow(2);
+assert.equal(plateau.rate(100), 0.25);
+const resumed = await Schedule.create("plateau:patience=0,factor=0.5", { lr: plateau.rate(0) });
+resumed.restore(plateau.state);
+resumed.follow(1);
+assert.equal(resumed.rate(0), 0.25);
+resumed.follow(2, "min");
+assert.equal(resumed.rate(0), 0.125);
+assert.throws(() => resumed.follow(1, "smaller"), fails("argument", "'smaller'"));
+assert.throws(() => resumed.restore("state:bad=x"), fails("argument", "state"));
+await assert.rejects(Schedule.create("constant", {}), fails("argument", "the learning rate is nan"));
+await assert.rejects(Schedule.create("linear", { lr: 1 }), fails("argument", "it needs total=N"));
+await assert.rejects(Schedule.create("constant", { lr: 1, steps: -1 }), fails("argument", "-1 steps"));
+const metrics = await Metrics.create(program, ["accuracy", "accuracy"]);
+assert.ok(Number.isNaN(metrics.compute().accuracy));
+session.predictStep();
+metrics.add(session, { rows: 0 });
+assert.ok(Number.isNaN(metrics.compute().accuracy));
+const wanted = session.read("output"), classes = Array.from({ length: 64 }, (_, row) => wanted.subarray(10 * row, 10 * row + 10))
+  .map((scores) => scores.indexOf(Math.max(...scores)));
+session.write("label", BigInt64Array.from(classes, (each, row) => BigInt(row < 16 ? each : (each + 1) % 10)));
+metrics.begin();
+metrics.add(session, { rows: 20 });
+assert.deepEqual(metrics.compute(), { accuracy: 16 / 20 });
+metrics.add(session);
+assert.deepEqual(metrics.compute(), { accuracy: 32 / 84 });
+for (const rows of [-1, 65])
+  assert.throws(() => metrics.add(session, { rows }), fails("argument", "batch of 64 samples"));
+assert.throws(() => metrics.add(gradients), fails("state", "closed"));
+await assert.rejects(Metrics.create(program, ["accuracy"], { training: new Uint8Array(8) }), fails("format", ""));
 
 // Steps take no more memory than the first.
 const used = () => session.memoryBytes;

@@ -1,5 +1,5 @@
 # What `cmake --install` leaves, in components: runtime (shared libraries), dev (what programs are built with), java (ortc.jar and
-# its library), tool (ortc), sources (the runtime for firmware, which is built with the rest of a program).
+# its libraries), tool (ortc), sources (the runtime for firmware, which is built with the rest of a program).
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -36,7 +36,7 @@ install(FILES ${PROJECT_BINARY_DIR}/ortc-config.cmake ${PROJECT_BINARY_DIR}/ortc
 
 if(TARGET ortc_jni)
   # Where Debian's Java looks for libraries, below those that it needs.
-  install(TARGETS ortc_jni LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/jni COMPONENT java)
+  install(TARGETS ortc_jni ortc_jni_training LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/jni COMPONENT java)
   install(FILES ${PROJECT_BINARY_DIR}/lib/ortc.jar DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/java COMPONENT java)
 endif()
 

@@ -3,7 +3,7 @@
 #include "tools/ortc/Masks.h"
 
 #include "engine/data/data_source.h"
-#include "support/Convert.h"
+#include "support/Elements.h"
 #include "support/Text.h"
 
 namespace ortc::tool {

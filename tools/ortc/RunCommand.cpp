@@ -79,7 +79,7 @@ void addRunCommand(Tool &tool) {
   line.addValue("seed", [options](const std::string &text) { return parseSeed(text).moveTo(options->seed); });
   line.addValue("lr", [options](const std::string &text) { return parseRate(text).moveTo(options->lr); });
   line.addValue("lr-schedule", [options](const std::string &text) {
-    if (text.substr(0, text.find(':')) == engine::Plateau::kName)
+    if (engine::Plateau::isNamedBy(text))
       return engine::Plateau::parse(text, options->follow.plateau.emplace());
     Schedule schedule;
     Status status = Schedule::parse(text, schedule);

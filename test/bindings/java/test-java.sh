@@ -26,15 +26,21 @@ run() { java -Xcheck:jni -ea -cp "prefix/share/java/ortc.jar:classes" -Djava.lib
 javac -Xlint:all -Werror -cp prefix/share/java/ortc.jar -d classes "$source/test/bindings/java/ClassesTest.java"
 run ClassesTest digits/model.ortc elsewhere/model.ortc . >said 2>&1 || { cat said; exit 1; }
 grep -q '^passed' said || { cat said; exit 1; }
+javac -Xlint:all -Werror -cp prefix/share/java/ortc.jar -d classes "$source/test/bindings/java/TrainingTest.java"
+run TrainingTest digits/model.ortc >>said 2>&1 || { cat said; exit 1; }
 # JNI is used as it is meant to be.
 if grep -E 'WARNING|FATAL' said; then fail "JNI has complaints"; fi
 
-# Every function that Java declares is in the library, and the other way round.
-javap -p -cp prefix/share/java/ortc.jar dev.ortc.Program dev.ortc.Session | awk '
-  /class/ { gsub(/[.]/, "_"); class = $4 }
-  / native / { sub(/[(].*/, ""); print "Java_" class "_" $NF }' | sort >declared
-nm -D --defined-only "$library/libortc_jni.so" | awk '{ print $3 }' | sort | diff declared - || fail "natives differ"
-[ "$(wc -l <declared)" -gt 20 ]
+# Every function that Java declares is in its library, and the other way round.
+compare_natives() {
+  javap -p -cp prefix/share/java/ortc.jar "${@:2}" | awk '
+    /class/ { gsub(/[.]/, "_"); class = $4 }
+    / native / { sub(/[(].*/, ""); print "Java_" class "_" $NF }' | sort >declared
+  nm -D --defined-only "$library/$1" | awk '$3 ~ /^Java_/ { print $3 }' | sort | diff declared - || fail "natives differ"
+  [ "$(wc -l <declared)" -gt 10 ]
+}
+compare_natives libortc_jni.so dev.ortc.Program dev.ortc.Session
+compare_natives libortc_jni_training.so dev.ortc.Schedule dev.ortc.Metrics
 
 awk '/^## Java/ { section = 1 } /^```$/ && section { if (inside++) exit; next } inside' "$source/docs/devices.md" >Train.java
 javac -cp prefix/share/java/ortc.jar -d classes Train.java

@@ -49,6 +49,11 @@ public final class Program implements AutoCloseable {
     return Text.decode(target(handle()));
   }
 
+  /** JSON that says what the artifact is: docs/manifest.md. */
+  public String manifest() {
+    return Text.decode(manifest(handle()));
+  }
+
   /** How many threads a session may have. */
   public int maxThreads() {
     return maxWorkers(handle());
@@ -120,6 +125,7 @@ public final class Program implements AutoCloseable {
   private static native long openMemory(ByteBuffer image, int position, int bytes);
   private static native void close(long program);
   private static native byte[] target(long program);
+  private static native byte[] manifest(long program);
   private static native int maxWorkers(long program);
   private static native byte[] tensorAt(long program, int index, long[] numbers);
   private static native byte[] tensorNamed(long program, byte[] name, long[] numbers);

@@ -54,6 +54,10 @@ public final class Session implements AutoCloseable {
     binding = index;
   }
 
+  int binding() {
+    return binding;
+  }
+
   /** An input or output of the binding in use. */
   private String place(String name) {
     return binding + " " + name;

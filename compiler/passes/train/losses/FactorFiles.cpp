@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/passes/train/losses/FactorFiles.h"
 
-#include "support/Convert.h"
+#include "support/Elements.h"
 #include "support/MappedFile.h"
 #include "support/Npy.h"
 #include "support/Plural.h"
