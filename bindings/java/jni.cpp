@@ -6,29 +6,18 @@
 #include <jni.h>
 #include <string.h>
 
+#include "bindings/java/exception.h"
 #include "ortc/ortc.h"
 #include "ortc/threads.h"
 
 namespace {
 
-jbyteArray toBytes(JNIEnv *env, const char *text) {
-  jsize length = (jsize)strlen(text);
-  jbyteArray bytes = env->NewByteArray(length);
-  if (bytes)
-    env->SetByteArrayRegion(bytes, 0, length, (const jbyte *)text);
-  return bytes;
-}
+jbyteArray toBytes(JNIEnv *env, const char *text) { return ortc::java::toBytes(env, text, strlen(text)); }
 
 /// Throws what the status is; nothing for ORTC_OK.
 void check(JNIEnv *env, ortc_status status, const char *text) {
-  if (!status)
-    return;
-  jclass type = env->FindClass("dev/ortc/OrtcException");
-  jmethodID constructor = type ? env->GetMethodID(type, "<init>", "(I[B)V") : nullptr;
-  jbyteArray bytes = constructor ? toBytes(env, text) : nullptr;
-  jobject exception = bytes ? env->NewObject(type, constructor, (jint)status, bytes) : nullptr;
-  if (exception)
-    env->Throw((jthrowable)exception);
+  if (status)
+    ortc::java::raise(env, (jint)status, text, strlen(text));
 }
 
 ortc_session *sessionOf(jlong handle) { return (ortc_session *)(uintptr_t)handle; }

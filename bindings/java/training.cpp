@@ -6,6 +6,7 @@
 
 #include <new>
 
+#include "bindings/java/exception.h"
 #include "bindings/training/evaluation.h"
 #include "bindings/training/rates.h"
 #include "ortc/ortc.h"
@@ -15,10 +16,7 @@ using bindings::Evaluation;
 using bindings::Rates;
 
 static jbyteArray toBytes(JNIEnv *env, const std::string &text) {
-  jbyteArray bytes = env->NewByteArray(jsize(text.size()));
-  if (bytes)
-    env->SetByteArrayRegion(bytes, 0, jsize(text.size()), reinterpret_cast<const jbyte *>(text.data()));
-  return bytes;
+  return java::toBytes(env, text.data(), text.size());
 }
 
 static std::string toText(JNIEnv *env, jbyteArray bytes) {
@@ -28,12 +26,7 @@ static std::string toText(JNIEnv *env, jbyteArray bytes) {
 }
 
 static void raise(JNIEnv *env, ortc_status status, const std::string &text) {
-  jclass type = env->FindClass("dev/ortc/OrtcException");
-  jmethodID constructor = type ? env->GetMethodID(type, "<init>", "(I[B)V") : nullptr;
-  jbyteArray bytes = constructor ? toBytes(env, text) : nullptr;
-  jobject exception = bytes ? env->NewObject(type, constructor, jint(status), bytes) : nullptr;
-  if (exception)
-    env->Throw(static_cast<jthrowable>(exception));
+  java::raise(env, jint(status), text.data(), text.size());
 }
 
 /// Runs what gives a Status; throws what has failed, also where memory ends. Nothing of C++ reaches Java.

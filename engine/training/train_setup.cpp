@@ -116,6 +116,12 @@ Status Trainer::takePosition(const LoadResult &loaded, const std::string &path, 
   return Status();
 }
 
+/// Whether the goal is a figure that only a further metric gives.
+bool Trainer::lacksGoal(const Follower &of) const {
+  const std::vector<std::string> figures = listFigures(artifact);
+  return of.isActive() && std::find(figures.begin(), figures.end(), of.getGoal().metric) == figures.end();
+}
+
 /// Goes on with `read`, which has begun.
 Status Trainer::readFollower(const Metadata &metadata, const std::string &path, Follower &read,
                              std::vector<std::string> &notes) const {
@@ -128,11 +134,10 @@ Status Trainer::readFollower(const Metadata &metadata, const std::string &path, 
                                         "--eval-data, or --lr for a constant rate")
                : Status();
   const std::string goal = read.getGoal().metric;
-  const std::vector<std::string> figures = listFigures(artifact);
-  if (read.isActive() && std::find(figures.begin(), figures.end(), goal) == figures.end() &&
-      Goal::isOfLoss(goal))
+  if (lacksGoal(read) && Goal::isOfLoss(goal))
     return Status::refusal("--best " + read.getGoal().format() + ": there is no " + goal + " in " +
-                           artifact.getPath() + "; any --metric goes, too; " + describeNames(goal, figures));
+                           artifact.getPath() + "; any --metric goes, too; " +
+                           describeNames(goal, listFigures(artifact)));
   return Status();
 }
 
@@ -146,10 +151,8 @@ Status Trainer::resumeFollower(const Metadata &metadata, const std::string &path
     return Status();
   if (follower.isExhausted())
     observer.note(path + ": the training has ended early there; a larger --patience, or none, goes on");
-  const std::string goal = follower.getGoal().metric;
-  const std::vector<std::string> figures = listFigures(artifact);
-  if (follower.isActive() && std::find(figures.begin(), figures.end(), goal) == figures.end())
-    ORTC_TRY(parts.evalMetrics.add(goal));
+  if (lacksGoal(follower))
+    ORTC_TRY(parts.evalMetrics.add(follower.getGoal().metric));
   return checkMetrics(artifact, *parts.evalEntry, parts.evalMetrics);
 }
 

@@ -113,6 +113,7 @@ private:
   Status checkMetadata(const Metadata &metadata, const std::string &path) const;
   Status takePosition(const LoadResult &loaded, const std::string &path, Metadata &metadata);
   Status resumeFollower(const Metadata &metadata, const std::string &path);
+  bool lacksGoal(const Follower &of) const;
   Status readFollower(const Metadata &metadata, const std::string &path, Follower &read,
                       std::vector<std::string> &notes) const;
   Status readCounters(const std::string &path);

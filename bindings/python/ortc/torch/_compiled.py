@@ -16,7 +16,7 @@ from ortc._errors import CompileError
 from ortc.torch._optimizers import Group, Known
 from ortc.torch._recipes import Recipe
 from ortc.torch._report import Report
-from ortc.torch._works import Eager, Work, gather
+from ortc.torch._works import Eager, Work, compute_loss, gather
 
 
 class Compiled:
@@ -50,10 +50,7 @@ class Compiled:
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One step. `closure`: computes loss and gradients anew, and gives the loss."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = compute_loss(closure)
         try:
             if self.report.failures:
                 raise Eager("it could not be compiled")

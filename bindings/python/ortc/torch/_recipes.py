@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ortc.torch._optimizers import Group, Known, Numbers
-from ortc.torch._works import Work, begin_counting
+from ortc.torch._works import Work, begin_counting, compute_loss
 
 _BELOW_ONE = ("betas", "momentum", "dampening")
 
@@ -50,10 +50,7 @@ class Recipe(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One step. `closure`: computes loss and gradients anew, and gives the loss."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = compute_loss(closure)
         more = self.known.begin(self.param_groups)
         for group in self.param_groups:
             for p in group["params"]:

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import compress
 from typing import Any
 
@@ -134,6 +135,14 @@ class Work:
         for name, value in zip(self.known.products, made, strict=True):
             for own in owners:
                 own[name].fill_(value)
+
+
+def compute_loss(closure: Callable[[], Any] | None) -> Any:
+    """The loss that a step's closure computes anew, with gradients; None without one."""
+    if closure is None:
+        return None
+    with torch.enable_grad():
+        return closure()
 
 
 def begin_counting(known: Known) -> dict[str, torch.Tensor]:

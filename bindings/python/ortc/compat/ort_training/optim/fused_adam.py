@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from ortc._errors import ArgumentError
+from ortc.torch._works import compute_loss
 from ortc.torch.optim import Adam
 
 
@@ -56,10 +57,7 @@ class FusedAdam(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = compute_loss(closure)
         for group in self.param_groups:
             self._count(group)
         self._decay(AdamWMode.ADAMW_TORCH)
